@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
-import logging
 import sys
-import time
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from handler.partition.fold.producers import ACCEPTED
 from handler.partition.log.formats import KAFKA
 from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
 from tests.simulation.plan import drawn
-from tests.simulation.replaced import replaced
+from tests.simulation.planted import Mutant, search
 from tests.simulation.run import run_plan
 
 SECONDS: Final = 120.0  # a minute of two processors
-
-
-class Mutant(NamedTuple):
-    says: str
-    method: str  # qualified name
-    replacement: Callable[[Any], Any]  # of the method as it is
 
 
 def _accepts_duplicates(check: Any) -> Any:
@@ -157,35 +147,9 @@ async def _last_of_the_reader(self: Any, *, is_first: bool) -> Any:
 async def _at_once(_: Any) -> None: ...
 
 
-def seed_that_finds(mutant: Mutant, first: int = 1) -> tuple[int, str, float] | None:
-    """The first seed with a violation that it has not without the planted fault, what it is, and how long that took."""
-    begun = time.process_time()
-    seed = first - 1
-    while time.process_time() - begun < SECONDS:
-        seed += 1
-        with replaced(mutant.method, mutant.replacement):
-            violation = run_plan(drawn(seed)).violation
-        if violation is not None:
-            took = time.process_time() - begun
-            if (of_its_own := run_plan(drawn(seed)).violation) is not None:
-                raise AssertionError(f"seed {seed} has a violation without a planted fault: {of_its_own}")
-            return seed, violation, took
-    return None
-
-
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation.mutants", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*MUTANTS, []], help="all if none is given")
-    names = parser.parse_args(arguments).names or list(MUTANTS)
-    logging.disable(logging.CRITICAL)
-    missed = 0
-    for name in names:
-        found = seed_that_finds(MUTANTS[name])
-        missed += found is None
-        told = f"not found in {SECONDS:.0f} s" if found is None else f"seed {found[0]}, {found[2]:.1f} s: {found[1]}"
-        print(f"{name:22} {told}", flush=True)
-    return 1 if missed else 0
+def found_by(seed: int) -> str | None:
+    return run_plan(drawn(seed)).violation
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(search(sys.argv[1:], "tests.simulation.mutants", MUTANTS, found_by, SECONDS))

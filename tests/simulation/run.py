@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
-import logging
 import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -24,6 +21,7 @@ from tests.simulation.clients import Connection
 from tests.simulation.history import Violation
 from tests.simulation.kept_topic import KeptTopic
 from tests.simulation.loop import SimulatedLoop
+from tests.simulation.many import arguments_for, run_seeds
 from tests.simulation.partition_run import PartitionRun
 from tests.simulation.plan import PATIENCE_SECONDS, Bounds, FaultKind, Plan, Swarm, drawn
 from tests.simulation.replication import SecondCluster
@@ -167,44 +165,25 @@ def run_plan(plan: Plan) -> Result:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation.run", description=__doc__)
-    parser.add_argument("first", type=int, nargs="?", default=1, help="the first seed")
-    parser.add_argument("count", type=int, nargs="?", default=1, help="how many seeds")
-    parser.add_argument("--seconds", type=float, default=1e9, help="stop after so much time of this processor")
+    parser = arguments_for("tests.simulation.run", __doc__)
     parser.add_argument("--plan", type=Path, help="a plan that was kept, instead of a seed")
     parser.add_argument("--markers", action="store_true", help="with markers of replicated subscriptions in the log")
     parser.add_argument("--tally", action="store_true", help="how often faults struck, bounds were reached, and answers were judged")
-    parser.add_argument("--log", action="store_true", help="what is going to happen, and what the sidecars log of it")
     options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    logging.disable(logging.NOTSET if options.log else logging.CRITICAL)
-    with tallied() if options.tally else nullcontext(Counter[str]()) as counts:
-        return _run(options, counts)
-
-
-def _run(options: argparse.Namespace, counts: Counter[str]) -> int:
-    begun, operations, faults, runs, bad = time.process_time(), 0, 0, 0, 0
     swarm = Swarm(kinds=(*Swarm().kinds, FaultKind.MARK)) if options.markers else Swarm()
-    for seed in range(options.first, options.first + options.count):
-        plan = Plan.of_data(json.loads(options.plan.read_text())) if options.plan else drawn(seed, swarm)
-        if options.log:
-            print(json.dumps(plan.as_data(), indent=1), flush=True)
-        result = run_plan(plan)
-        runs, operations, faults = runs + 1, operations + result.operations, faults + result.struck.total()
-        if counts:
-            counts.update({f"fault: {kind}": count for kind, count in result.struck.items()})
-            counts.update(f"drawn: {name} = {value}" for name, value in asdict(plan.bounds).items())
-        if result.violation is not None:
-            bad += 1
-            print(f"seed {seed}: {result.violation}", flush=True)
-        if time.process_time() - begun > options.seconds:
-            break
-    took = time.process_time() - begun
-    rate = f"{operations} client operations ({operations / took:.0f} a second)"
-    for says, count in sorted(counts.items()):
-        print(f"{count:12,}  {says}")
-    print(f"{runs} runs, {bad} with a violation, {rate}, {faults} faults, {took:.1f} s")
-    return 1 if bad else 0
+    with tallied() if options.tally else nullcontext(Counter[str]()) as counts:
+
+        def run(seed: int) -> Result:
+            plan = Plan.of_data(json.loads(options.plan.read_text())) if options.plan else drawn(seed, swarm)
+            if options.log:
+                print(json.dumps(plan.as_data(), indent=1), flush=True)
+            result = run_plan(plan)
+            if options.tally:
+                counts.update({f"fault: {kind}": count for kind, count in result.struck.items()})
+                counts.update(f"drawn: {name} = {value}" for name, value in asdict(plan.bounds).items())
+            return result
+
+        return run_seeds(options, run, counts)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.mutants import MUTANTS, seed_that_finds
+from tests.simulation.mutants import MUTANTS, SECONDS, found_by
 from tests.simulation.plan import Plan, drawn
+from tests.simulation.planted import seed_that_finds
 from tests.simulation.run import run_plan
 from tests.simulation.tally import tallied
 
@@ -78,7 +79,7 @@ def test_what_was_found_once_is_not_found_again(kept: Path) -> None:
 
 @pytest.mark.parametrize("name", FOUND_SOON)
 def test_a_planted_fault_is_found(name: str) -> None:
-    assert seed_that_finds(MUTANTS[name], FOUND_SOON[name]) is not None
+    assert seed_that_finds(MUTANTS[name], found_by, SECONDS, FOUND_SOON[name]) is not None
 
 
 def test_the_same_plan_is_the_same_run_also_when_it_was_kept_as_a_list() -> None:

@@ -51,6 +51,15 @@ async def answered(asking: Coroutine[Any, Any, T]) -> tuple[T] | None:
         return None
 
 
+async def _in_time(task: asyncio.Task[T]) -> tuple[T] | None:
+    """None where it is refused, or nothing comes of it."""
+    await asyncio.wait({task}, timeout=FACT_SECONDS)
+    try:
+        return (task.result(),) if task.done() else None
+    except (SidecarError, TimeoutError):
+        return None
+
+
 class RegisterClients(Clients):
     """Whoever is answered has it from the one leader there is: what is read is what is stored."""
 
@@ -126,7 +135,16 @@ class OffsetClients(Clients):
 
     async def _delete(self, member: Member, group: str) -> bool:
         work = self._fleet.ask(member, lambda one: one.groups, group, lambda one: offsets.delete(one.groups.coordinator, group))
-        return await answered(work) is not None
+        begun = self._judged.count_of(group)
+        if await answered(work) is None:
+            return False
+        self._counts["a group is deleted"] += 1
+        judged = self._judged.of(group)
+        for index in range(2):
+            held = judged.held(f"{group}/t/{index}", begun, judged.count)
+            if None not in held:
+                raise Violation(f"{group} was deleted, and its offsets were always there: {held}")
+        return True
 
     async def look(self, member: Member, key: str) -> bool:
         """It is told from memory, as by a Kafka broker: what a coordinator says that was replaced and has not heard of it may be old."""
@@ -160,9 +178,11 @@ class FactClients(Clients):
         return await self.look(member, key)
 
     async def _put(self, member: Member, key: str, value: int) -> bool:
-        task = member.begin(asyncio.wait_for(member.followed.put(key, value), PUT_SECONDS))
-        await asyncio.wait({task}, timeout=FACT_SECONDS)
-        if not task.done() or task.exception() is not None:
+        async def put() -> None:
+            async with asyncio.timeout(PUT_SECONDS):
+                await member.followed.put(key, value)
+
+        if await _in_time(member.begin(put())) is None:
             return False
         self._counts["a fact is acknowledged"] += 1
         self._greatest[key] = max(value, self._greatest.get(key, 0))
@@ -170,12 +190,11 @@ class FactClients(Clients):
 
     async def look(self, member: Member, key: str) -> bool:
         known = self._greatest.get(key)
-        task = member.begin(member.followed.of_now(key))
-        await asyncio.wait({task}, timeout=FACT_SECONDS)
-        if not task.done() or task.exception() is not None:
+        asked = await _in_time(member.begin(member.followed.of_now(key)))
+        if asked is None:
             return False
         self._counts["a fact is asked"] += 1
-        told = task.result()
+        told = asked[0]
         if known is not None and (told is None or told < known):
             raise Violation(f"{member.name} says that the greatest of {key} is {told}, and {known} was acknowledged before")
         return True

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
-import time
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from handler.coordination.followed_topic import FollowedTopic
 from handler.coordination.term import Term
@@ -17,14 +14,9 @@ from handler.transactions.shard import Shard
 from handler.wire.error_code import ErrorCode
 from tests.simulation.coordinators.plan import drawn
 from tests.simulation.coordinators.run import run_plan
-from tests.simulation.replaced import replaced
+from tests.simulation.planted import Mutant, search
 
 SECONDS: Final = 60.0
-
-
-class Mutant(NamedTuple):
-    method: str
-    replacement: Callable[[Any], Any]  # of what is there
 
 
 async def _beside_others(self: PulsarTermLog[Any], on_lost: Any) -> None:
@@ -48,42 +40,45 @@ async def _unasked(self: FollowedTopic[Any]) -> int:
 
 _LOG: Final = "handler.coordination.term_log"
 MUTANTS: Final = {
-    "others-write-too": Mutant(f"{_LOG}.PulsarTermLog.become_only_writer", lambda _: _beside_others),
+    "others-write-too": Mutant("a leader writes beside others", f"{_LOG}.PulsarTermLog.become_only_writer", lambda _: _beside_others),
     "leads-before-its-marker": Mutant(
-        f"{_LOG}._Reading._is_at_marker", lambda original: lambda self: self._reached is not None or original(self)
+        "a term serves before it has read up to its marker",
+        f"{_LOG}._Reading._is_at_marker",
+        lambda original: lambda self: self._reached is not None or original(self),
     ),
-    "is-stored-when-sent": Mutant(f"{_LOG}.PulsarTermLog.after_writes", lambda _: lambda self, done: done()),
-    "proves-nothing": Mutant("handler.coordination.term.Term.prove", lambda _: _nothing),
-    "leads-on-without-its-log": Mutant("handler.coordination.term.Term._on_log_lost", lambda _: lambda *_: None),
-    "leads-on-when-deposed": Mutant("handler.coordination.term.Term.depose", lambda _: lambda *_: None),
-    "believes-at-once": Mutant("handler.coordination.lasting.Lasting.is_believed", lambda _: lambda self, _: self._since is not None),
-    "completes-in-one-write": Mutant("handler.groups.coordinator._values_of", lambda _: list),
-    "lets-all-batches-pass": Mutant("handler.transactions.machine.verify", lambda _: lambda *_: ErrorCode.NONE),
-    "leaves-what-was-prepared": Mutant("handler.transactions.shard.Shard.on_leading", lambda _: _leading),
-    "asks-nobody": Mutant("handler.coordination.followed_topic.FollowedTopic._read_on", lambda _: _unasked),
+    "is-stored-when-sent": Mutant(
+        "what was sent counts as stored", f"{_LOG}.PulsarTermLog.after_writes", lambda _: lambda self, done: done()
+    ),
+    "proves-nothing": Mutant("a leader does not ask whether it still leads", "handler.coordination.term.Term.prove", lambda _: _nothing),
+    "leads-on-without-its-log": Mutant(
+        "a term goes on when its log is lost", "handler.coordination.term.Term._on_log_lost", lambda _: lambda *_: None
+    ),
+    "leads-on-when-deposed": Mutant(
+        "a term goes on when another is elected", "handler.coordination.term.Term.depose", lambda _: lambda *_: None
+    ),
+    "believes-at-once": Mutant(
+        "one answer is enough for what has to last",
+        "handler.coordination.lasting.Lasting.is_believed",
+        lambda _: lambda self, _: self._since is not None,
+    ),
+    "completes-in-one-write": Mutant(
+        "what was pending goes together with what counts", "handler.groups.coordinator._values_of", lambda _: list
+    ),
+    "lets-all-batches-pass": Mutant(
+        "each batch is in its transaction", "handler.transactions.machine.verify", lambda _: lambda *_: ErrorCode.NONE
+    ),
+    "leaves-what-was-prepared": Mutant(
+        "a new coordinator writes no markers", "handler.transactions.shard.Shard.on_leading", lambda _: _leading
+    ),
+    "asks-nobody": Mutant(
+        "a followed topic is not read to its end", "handler.coordination.followed_topic.FollowedTopic._read_on", lambda _: _unasked
+    ),
 }
 
 
-def seed_that_finds(mutant: Mutant, first: int = 1, seconds: float = SECONDS) -> int | None:
-    begun, seed = time.process_time(), first
-    with replaced(*mutant):
-        while time.process_time() - begun < seconds:
-            if run_plan(drawn(seed)).violation is not None:
-                return seed
-            seed += 1
-    return None
-
-
-def main() -> int:
-    logging.disable(logging.CRITICAL)
-    missed = 0
-    for name, mutant in MUTANTS.items():
-        begun = time.process_time()
-        seed = seed_that_finds(mutant)
-        missed += seed is None
-        print(f"{name}: {'not found' if seed is None else f'seed {seed}'}, {time.process_time() - begun:.1f} s", flush=True)
-    return 1 if missed else 0
+def found_by(seed: int) -> str | None:
+    return run_plan(drawn(seed)).violation
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(search(sys.argv[1:], "tests.simulation.coordinators.mutants", MUTANTS, found_by, SECONDS))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import logging
 import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +26,7 @@ from tests.simulation.coordinators.transactional_clients import TransactionClien
 from tests.simulation.coordinators.written_partitions import COUNT, WrittenPartition, WrittenPartitions
 from tests.simulation.history import Violation
 from tests.simulation.loop import BEGIN, SimulatedLoop
+from tests.simulation.many import arguments_for, run_seeds
 from tests.simulation.plan import Bounds as TopicBounds
 from tests.simulation.simulated import Constant, simulated
 
@@ -55,10 +53,14 @@ class _Moods:
 class Result:
     plan: Plan
     violation: str | None
-    operations: int
+    counts: Counter[str]  # of clients' operations
     struck: Counter[FaultKind]
     steps: int
     seconds: float  # virtual
+
+    @property
+    def operations(self) -> int:
+        return self.counts.total()
 
 
 class Run:
@@ -166,10 +168,6 @@ class Run:
 
     # --- the run
 
-    @property
-    def operations(self) -> int:
-        return self.counts.total()
-
     async def go(self) -> None:
         striking = asyncio.create_task(self._strike())
         clients = [asyncio.create_task(self._client(number)) for number in range(self._plan.bounds.clients)]
@@ -217,16 +215,24 @@ class Run:
                         if self._loop.time() > until:
                             raise Violation(f"{member.name} does not say what k{number} is")
                         await asyncio.sleep(1.0)
-        for number in range(self._plan.bounds.shards):
-            for led in ("runtime", "groups", "transactions"):
-                terms = [getattr(one, led).coordinator.shards[number].term for one in self._fleet.members]
-                leading = [term.name for term in terms if term.phase is Phase.LEADING]
-                if len(leading) > 1:
-                    raise Violation(f"{leading[0]} has {len(leading)} leaders")
+        await self._check_leaders(until)
         for kind in self._kinds:
             while not kind.is_settled and self._loop.time() < until + PATIENCE_SECONDS:  # noqa: ASYNC110
                 await asyncio.sleep(1.0)
             kind.check()
+
+    async def _check_leaders(self, until: float) -> None:
+        """Each shard has one."""
+        for number in range(self._plan.bounds.shards):
+            for led in ("runtime", "groups", "transactions"):
+                while (count := self._leaders_of(led, number)) != 1:
+                    if self._loop.time() > until:
+                        raise Violation(f"shard {number} of {led} has {count} leaders")
+                    await asyncio.sleep(1.0)
+
+    def _leaders_of(self, led: str, number: int) -> int:
+        terms = [getattr(one, led).coordinator.shards[number].term for one in self._fleet.members]
+        return sum(term.phase is Phase.LEADING for term in terms)
 
 
 def constants(bounds: Bounds) -> Sequence[Constant]:
@@ -250,34 +256,22 @@ def run_plan(plan: Plan) -> Result:
 
     outcome = simulated(chance, constants(plan.bounds), go)
     (run,) = runs
-    return Result(plan, outcome.violation, run.operations, run.struck, outcome.steps, outcome.seconds)
+    return Result(plan, outcome.violation, run.counts, run.struck, outcome.steps, outcome.seconds)
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation.coordinators.run", description=__doc__)
-    parser.add_argument("first", type=int, nargs="?", default=1, help="the first seed")
-    parser.add_argument("count", type=int, nargs="?", default=1, help="how many seeds")
-    parser.add_argument("--seconds", type=float, default=1e9, help="stop after so much time of this processor")
-    parser.add_argument("--log", action="store_true", help="what is going to happen, and what the sidecars log of it")
-    options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    logging.disable(logging.NOTSET if options.log else logging.CRITICAL)
-    begun, operations, faults, runs, bad = time.process_time(), 0, 0, 0, 0
-    for seed in range(options.first, options.first + options.count):
+    options = arguments_for("tests.simulation.coordinators.run", __doc__).parse_args(arguments)
+    counts: Counter[str] = Counter()
+
+    def run(seed: int) -> Result:
         plan = drawn(seed)
         if options.log:
             print(plan, flush=True)
         result = run_plan(plan)
-        runs, operations, faults = runs + 1, operations + result.operations, faults + result.struck.total()
-        if result.violation is not None:
-            bad += 1
-            print(f"seed {seed}: {result.violation}", flush=True)
-        if time.process_time() - begun > options.seconds:
-            break
-    took = time.process_time() - begun
-    rate = f"{operations} client operations ({operations / took:.0f} a second)"
-    print(f"{runs} runs, {bad} with a violation, {rate}, {faults} faults, {took:.1f} s")
-    return 1 if bad else 0
+        counts.update(result.counts)
+        return result
+
+    return run_seeds(options, run, counts)
 
 
 if __name__ == "__main__":

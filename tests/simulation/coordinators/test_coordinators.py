@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
-from tests.simulation.coordinators.mutants import MUTANTS, seed_that_finds
+from tests.simulation.coordinators.mutants import MUTANTS, SECONDS, found_by
 from tests.simulation.coordinators.plan import drawn
 from tests.simulation.coordinators.run import run_plan
+from tests.simulation.planted import seed_that_finds
 from tests.simulation.test_simulation import first_seed_of_the_commit
 
 SEEDS = range(1, 31)
@@ -38,7 +40,18 @@ def test_nothing_is_found_by_the_seeds_of_this_commit() -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_fault_is_found(name: str) -> None:
-    assert seed_that_finds(MUTANTS[name]) is not None
+    assert seed_that_finds(MUTANTS[name], found_by, SECONDS) is not None
+
+
+def test_each_kind_of_client_is_answered() -> None:
+    counts: Counter[str] = Counter()
+    for seed in SEEDS:
+        counts.update(run_plan(drawn(seed)).counts)
+    assert set(counts) == {
+        "a batch of a transaction is acknowledged", "a fact is acknowledged", "a fact is asked", "a group is deleted", "a producer begins",
+        "a transaction has ended", "a value is acknowledged", "a value is read", "an offset is acknowledged", "an offset is read",
+        "an offset of a transaction is acknowledged",
+    }  # fmt: skip
 
 
 def test_the_same_plan_is_the_same_run() -> None:
