@@ -4,6 +4,6 @@
                    ▲                                                                                 │
     faults ────────┘                                     checks: each log, not compacted ◀───────────┘
 
-Clients are of four kinds: of registers, the least that a term can serve; of groups' offsets; of a followed topic's facts; and producers
-with transactions, over modelled partitions.
+Clients are of five kinds: of registers, the least that a term can serve; of groups' offsets; of a followed topic's facts; producers with
+transactions, over modelled partitions; and members of classic groups.
 """

@@ -38,7 +38,7 @@ class JudgedLog:
         self.written: list[Written] = []  # in order
         self._times: list[float] = []  # when each was written, in seconds
         self.markers: dict[str, int] = {}  # the first marker of each writer: how much was written before
-        self._writer = ""  # of the term that the last marker began
+        self.writer = ""  # of the term that the last marker began
 
     def look(self) -> None:
         for entry in self._log.entries[self._looked_at :]:
@@ -47,12 +47,12 @@ class JudgedLog:
                 key = message.key or b""
                 if key == TERM_MARKER:
                     self.markers.setdefault(writer, len(self.written))
-                    self._writer = writer
+                    self.writer = writer
                 elif key != FOLLOWED_MARKER and (told := self._read(key, message.value or None)) is not None:
                     self.written.append(Written(*told))
                     self._times.append((entry.broker_timestamp or 0) / 1000)
-                if self._writer and writer != self._writer:
-                    raise Violation(f"{writer} has written entry {entry.position} in the term of {self._writer}")
+                if self.writer and writer != self.writer:
+                    raise Violation(f"{writer} has written entry {entry.position} in the term of {self.writer}")
         self._looked_at = len(self._log.entries)
 
     @property

@@ -70,6 +70,16 @@ MUTANTS: Final = {
     "leaves-what-was-prepared": Mutant(
         "a new coordinator writes no markers", "handler.transactions.shard.Shard.on_leading", lambda _: _leading
     ),
+    "waits-for-no-member": Mutant(
+        "a rebalance does not wait for members to join again",
+        "handler.groups.classic.roster.Roster.all_joined",
+        lambda _: property(lambda self: True),
+    ),
+    "takes-all-commits": Mutant(
+        "a member of an older generation may commit",
+        "handler.groups.classic.machine.ClassicGroup.check_commit",
+        lambda _: lambda *_: ErrorCode.NONE,
+    ),
     "asks-nobody": Mutant(
         "a followed topic is not read to its end", "handler.coordination.followed_topic.FollowedTopic._read_on", lambda _: _unasked
     ),

@@ -40,6 +40,8 @@ class Bounds:
     shards: int = 2
     keys: int = 4
     clients: int = 3
+    groups: int = 1  # that have members
+    members: int = 2  # of each
     slowest: float = 0.05
     lost_receipts: float = 0.0
     refused_sends: float = 0.0
@@ -68,6 +70,8 @@ def drawn(seed: int) -> Plan:
         shards=draw.choice((1, 2, 3)),
         keys=draw.choice((1, 4, 12)),
         clients=draw.choice((2, 4)),
+        groups=Random(f"groups {seed}").choice((0, 1, 2)),
+        members=Random(f"members {seed}").choice((1, 2, 3)),
         slowest=draw.choice((0.002, 0.05, 0.3)),
         lost_receipts=draw.choice((0.0, 0.0, 0.01)),
         refused_sends=draw.choice((0.0, 0.0, 0.01)),

@@ -17,6 +17,7 @@ from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance
 from tests.simulation.conduct import DrawnConduct, delay
 from tests.simulation.coordinators import offsets, transactions
+from tests.simulation.coordinators.classic_members import ClassicGroups
 from tests.simulation.coordinators.clients import Clients, FactClients, OffsetClients, RegisterClients
 from tests.simulation.coordinators.fleet import FOLLOWED, NAMESPACE, TOPIC, Fleet, Member
 from tests.simulation.coordinators.logs import JudgedTopic
@@ -104,6 +105,7 @@ class Run:
             FactClients(JudgedTopic(self._cluster, FOLLOWED, 1), self.counts),
             TransactionClients(self._fleet, decisions, self._partitions, offsets_, self.counts),
         ]  # fmt: skip
+        self._groups = ClassicGroups(loop, self._fleet, offsets_, self.counts)
         self._is_busy = True
 
     def _new_conduct(self, name: str) -> DrawnConduct:
@@ -171,6 +173,14 @@ class Run:
     async def go(self) -> None:
         striking = asyncio.create_task(self._strike())
         clients = [asyncio.create_task(self._client(number)) for number in range(self._plan.bounds.clients)]
+        bounds = self._plan.bounds
+        clients += [
+            asyncio.create_task(
+                self._groups.member(f"m{number}", f"c{group}", self._chance.of(f"member {group} {number}"), lambda: self._is_busy)
+            )
+            for group in range(bounds.groups)
+            for number in range(bounds.members)
+        ]
         await self._watched([striking, *clients], BUSY_SECONDS)
         self._is_busy = False
         self._moods.is_calm = True
@@ -216,6 +226,8 @@ class Run:
                             raise Violation(f"{member.name} does not say what k{number} is")
                         await asyncio.sleep(1.0)
         await self._check_leaders(until)
+        for number in range(self._plan.bounds.groups):
+            await self._groups.take_all(f"c{number}", self._chance.of("last members"), self._loop.time() + PATIENCE_SECONDS)
         for kind in self._kinds:
             while not kind.is_settled and self._loop.time() < until + PATIENCE_SECONDS:  # noqa: ASYNC110
                 await asyncio.sleep(1.0)
