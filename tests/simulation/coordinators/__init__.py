@@ -5,5 +5,5 @@
     faults ────────┘                                     checks: each log, not compacted ◀───────────┘
 
 Clients are of five kinds: of registers, the least that a term can serve; of groups' offsets; of a followed topic's facts; producers with
-transactions, over modelled partitions; and members of classic groups.
+transactions, over modelled partitions; and members of groups in both protocols.
 """

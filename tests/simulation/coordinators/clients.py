@@ -136,10 +136,14 @@ class OffsetClients(Clients):
     async def _delete(self, member: Member, group: str) -> bool:
         work = self._fleet.ask(member, lambda one: one.groups, group, lambda one: offsets.delete(one.groups.coordinator, group))
         begun = self._judged.count_of(group)
-        if await answered(work) is None:
+        before = self._loop.time() - OLD_SECONDS
+        told = await answered(work)
+        if told is None:
             return False
         self._counts["a group is deleted"] += 1
         judged = self._judged.of(group)
+        if not told[0]:  # that there is none is told from memory
+            begun = judged.count_at(before)
         for index in range(2):
             held = judged.held(f"{group}/t/{index}", begun, judged.count)
             if None not in held:

@@ -80,6 +80,11 @@ MUTANTS: Final = {
         "handler.groups.classic.machine.ClassicGroup.check_commit",
         lambda _: lambda *_: ErrorCode.NONE,
     ),
+    "takes-all-for-given-up": Mutant(
+        "a partition is given away before its owner has given it up",
+        "handler.groups.consumer.reconcile._still_has",
+        lambda _: lambda *_: False,
+    ),
     "asks-nobody": Mutant(
         "a followed topic is not read to its end", "handler.coordination.followed_topic.FollowedTopic._read_on", lambda _: _unasked
     ),

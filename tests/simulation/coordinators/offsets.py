@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -21,7 +22,17 @@ from tests.simulation.loop import SimulatedLoop
 from tests.support.memory_topics import MemoryTopics
 
 TOPIC: Final = "__consumer_offsets"
+PARTITIONS: Final = 8
+SESSION_SECONDS: Final = 6.0  # of members of the consumer protocol
 _OFFSETS: Final = (0, 1)  # versions of the keys of committed offsets (OffsetCommitKey)
+
+
+def _topics() -> MemoryTopics:
+    return MemoryTopics(partitions={"t": PARTITIONS})
+
+
+def topic_id() -> uuid.UUID:
+    return _topics().topic_id("t")
 
 
 def read(key: bytes, value: bytes | None) -> tuple[str, str | None] | None:
@@ -44,9 +55,12 @@ def offsets_runtime(
     client: Client, admin: Admin, namespace: str, shards: int, own: Identity, loop: SimulatedLoop, clock: Clock, new_id: NewId,
     on_led: Callable[[str, Any, State], None],
 ) -> GroupRuntime:  # fmt: skip
-    config = GroupsConfig(namespace=namespace, offsets_partitions=shards)
+    config = GroupsConfig(
+        namespace=namespace, offsets_partitions=shards, consumer_session_timeout_ms=round(SESSION_SECONDS * 1000),
+        consumer_heartbeat_interval_ms=1_000,
+    )  # fmt: skip
     runtime = group_runtime(
-        client, admin, config, MemoryTopics(partitions={"t": 8}), lambda _, __: None, lambda: Now(loop.time(), clock.wall()), own, clock,
+        client, admin, config, _topics(), lambda _, __: None, lambda: Now(loop.time(), clock.wall()), own, clock,
         new_id,
     )  # fmt: skip
     begin = runtime.coordinator.begin
@@ -91,10 +105,12 @@ async def fetch(coordinator: Coordinator, group: str, index: int) -> str | None:
     return None if value is None else value.metadata
 
 
-async def delete(coordinator: Coordinator, group: str) -> None:
+async def delete(coordinator: Coordinator, group: str) -> bool:
+    """Whether there was one."""
     told = await coordinator.delete_group(group)
     if told not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
         raise Refused(told)
+    return told is ErrorCode.NONE
 
 
 class Refused(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,8 +19,10 @@ from tests.simulation.conduct import DrawnConduct, delay
 from tests.simulation.coordinators import offsets, transactions
 from tests.simulation.coordinators.classic_members import ClassicGroups
 from tests.simulation.coordinators.clients import Clients, FactClients, OffsetClients, RegisterClients
+from tests.simulation.coordinators.consumer_members import ConsumerGroups
 from tests.simulation.coordinators.fleet import FOLLOWED, NAMESPACE, TOPIC, Fleet, Member
 from tests.simulation.coordinators.logs import JudgedTopic
+from tests.simulation.coordinators.owners import GroupsWithMembers, Owners
 from tests.simulation.coordinators.peers import SimulatedPeers
 from tests.simulation.coordinators.plan import BUSY_SECONDS, PATIENCE_SECONDS, SILENT_SECONDS, Bounds, FaultKind, Plan, drawn
 from tests.simulation.coordinators.transactional_clients import TransactionClients
@@ -105,7 +107,8 @@ class Run:
             FactClients(JudgedTopic(self._cluster, FOLLOWED, 1), self.counts),
             TransactionClients(self._fleet, decisions, self._partitions, offsets_, self.counts),
         ]  # fmt: skip
-        self._groups = ClassicGroups(loop, self._fleet, offsets_, self.counts)
+        owners = Owners(loop, self._fleet, offsets_, self.counts)
+        self._groups: dict[str, GroupsWithMembers] = {"classic": ClassicGroups(loop, owners), "consumer": ConsumerGroups(loop, owners)}
         self._is_busy = True
 
     def _new_conduct(self, name: str) -> DrawnConduct:
@@ -168,6 +171,15 @@ class Run:
         self._loop.call_later(silent, while_it_stands, member.lose_connections, context=NOBODYS)
         self._loop.call_later(seconds, while_it_stands, member.go_on, context=NOBODYS)
 
+    @property
+    def _groups_with_members(self) -> Iterator[tuple[str, str]]:
+        for number in range(self._plan.bounds.groups):
+            protocol = ("classic", "consumer")[(number + self._plan.seed) % 2]
+            yield protocol, f"{protocol}-{number}"
+
+    def _goes_on(self) -> bool:
+        return self._is_busy
+
     # --- the run
 
     async def go(self) -> None:
@@ -175,10 +187,8 @@ class Run:
         clients = [asyncio.create_task(self._client(number)) for number in range(self._plan.bounds.clients)]
         bounds = self._plan.bounds
         clients += [
-            asyncio.create_task(
-                self._groups.member(f"m{number}", f"c{group}", self._chance.of(f"member {group} {number}"), lambda: self._is_busy)
-            )
-            for group in range(bounds.groups)
+            asyncio.create_task(self._groups[protocol].member(f"m{number}", group, self._chance.of(f"{number} of {group}"), self._goes_on))
+            for protocol, group in self._groups_with_members
             for number in range(bounds.members)
         ]
         await self._watched([striking, *clients], BUSY_SECONDS)
@@ -226,8 +236,8 @@ class Run:
                             raise Violation(f"{member.name} does not say what k{number} is")
                         await asyncio.sleep(1.0)
         await self._check_leaders(until)
-        for number in range(self._plan.bounds.groups):
-            await self._groups.take_all(f"c{number}", self._chance.of("last members"), self._loop.time() + PATIENCE_SECONDS)
+        for protocol, group in self._groups_with_members:
+            await self._groups[protocol].take_all(group, self._chance.of("last members"), self._loop.time() + PATIENCE_SECONDS)
         for kind in self._kinds:
             while not kind.is_settled and self._loop.time() < until + PATIENCE_SECONDS:  # noqa: ASYNC110
                 await asyncio.sleep(1.0)
