@@ -279,7 +279,8 @@ class Replay:
 
     async def _go_on_from_what_was_kept(self) -> bool:
         """False where nothing was that is of use."""
-        while self._left is None:
+        first = (await self._log.stats()).first
+        while self._left is None or self._left_from != first:  # whoever knew what was taken since may have kept it
             if self._going_on is None:
                 self._going_on = await self._kept_fold()
             earlier = self._going_on
@@ -295,14 +296,13 @@ class Replay:
                 return await self._go_on_from(earlier)
             except _TrimmedMeanwhile:
                 self._was_trimmed, self._going_on = True, None
-                first = (await self._log.stats()).first
-                self._kept.pass_over(is_gone=first is not None and earlier.last_position < first)
+                begins = (await self._log.stats()).first
+                self._kept.pass_over(is_gone=begins is not None and earlier.last_position < begins)
             except IndexAlarm as alarm:
                 self._going_on = None
                 self._kept.throw_away(str(alarm))
-        if self._was_trimmed and self._left is None:
-            self._left_from = (await self._log.stats()).first
-            self._left = self._new_fold(None)
+        if self._was_trimmed:
+            self._left, self._left_from = self._left or self._new_fold(None), first
         return False
 
     async def _read_to(self, last: Position) -> None:
@@ -328,12 +328,12 @@ class Replay:
             self._going_on = None  # the log may have been emptied meanwhile
             raise
         if has_learnt:
-            self._going_on = None
+            self._going_on = self._left = None
             self._kept.has_learnt()
         return has_learnt
 
     def _learn_what_was_kept(self, earlier: Fold) -> None:
-        self._going_on = None  # it is used up
+        self._going_on = self._left = None  # it is used up
         self._fold.learn(earlier)
         self._kept.has_learnt()
 
@@ -347,8 +347,9 @@ class Replay:
         first = (await self._log.stats()).first or reached
         if self._fold.replayed_from != begin:
             return False  # the partition's fold has begun again meanwhile
-        if begin <= reached < first and self._has_folded(reached):
-            self._fold.learn(earlier)  # it has read on from there, before retention took that
+        has_read_on = begin <= reached < first and self._has_folded(reached) and earlier.next_offset <= self._fold.next_offset
+        if has_read_on and self._fold.end_of(reached) in (None, earlier.next_offset):
+            self._fold.learn(earlier)  # before retention took that
             return True
         if max(begin, reached) < first:
             raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {first}")  # what is left may be markers that no reader is given
@@ -362,11 +363,10 @@ class Replay:
     async def _fold_all_that_is_left(self) -> bool:
         """Where retention has taken entries behind what was kept. False where nothing is left."""
         earlier, end, stats = self._left, self._fold.replayed_from, await self._log.stats()
+        if earlier is not None and self._left_from != stats.first:
+            raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {stats.first}, and others may have kept more")
         if earlier is None or end is None or stats.first is None or end <= stats.first:
             return False
-        if self._left_from != stats.first:  # whoever knew what was taken since may have kept it
-            self._left = None
-            raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {stats.first}")
         try:
             if earlier.last_position is not None and earlier.last_position < stats.first:
                 raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {stats.first}")

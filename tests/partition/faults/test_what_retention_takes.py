@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from handler.coordination.kept_places import Kept
+from handler.partition.fold.kept_producers import KnownProducers
 from handler.partition.log.port import LogReader
 from handler.partition.partition import Partition
 from handler.partition.write.sender import MAX_ENTRIES_IN_FLIGHT
@@ -648,9 +649,10 @@ async def test_who_has_read_on_from_where_a_value_ends_goes_on_from_it() -> None
     await check_recognised(log, states, written.base_offset)
 
 
-async def test_what_is_kept_is_looked_up_anew_where_retention_has_taken_more() -> None:
-    """What was kept before was of no use. Then another sidecar keeps what it knows, and its entries are taken."""
-    log, states = MemoryLog(), MemoryStates()
+async def taken_in_parts(log: MemoryLog, states: MemoryStates, natives: int) -> tuple[Partition, int, Callable[[], Awaitable[None]]]:
+    """A partition whose first ledgers are gone, with what stood behind a kept value. The offset of b4. And what goes on: the other sidecar
+    keeps what it knows, and retention takes the ledger of b4 as well.
+    """
     before = open_partition(log, "kafka-sidecar-first", states=states)
     for _ in range(3):
         await append(before, other())
@@ -664,12 +666,25 @@ async def test_what_is_kept_is_looked_up_anew_where_retention_has_taken_more() -
         log.write(other())
     third = len(log.entries)
     log.roll()
-    for _ in range(100):
+    for _ in range(natives):
         log.write(other())
     await before.confirmed_end()
     log.trim(5)
     partition = open_partition(log, "kafka-sidecar-a", states=states)
     assert await partition.opened() is ErrorCode.NONE
+
+    async def go_on() -> None:
+        await closed(before)
+        log.trim(third)
+
+    return partition, written.base_offset, go_on
+
+
+@pytest.mark.parametrize("natives", [100, 30], ids=["something is left", "nothing is left to be read"])
+async def test_what_is_kept_is_looked_up_anew_where_retention_has_taken_more(natives: int) -> None:
+    """What was kept before was of no use. Then another sidecar keeps what it knows, and its entries are taken."""
+    log, states = MemoryLog(), MemoryStates()
+    partition, offset, go_on = await taken_in_parts(log, states, natives)
     replay = partition._replay
     fold, times = replay._fold_all_that_is_left, 0
 
@@ -677,13 +692,34 @@ async def test_what_is_kept_is_looked_up_anew_where_retention_has_taken_more() -
         nonlocal times
         times += replay._left is not None
         if times == 1 and replay._left is not None:
-            await closed(before)
-            log.trim(third)
+            await go_on()
         return await fold()
 
     replay._fold_all_that_is_left = late  # type: ignore[method-assign]
     await append(partition, batch(b"y", producer_id=9, epoch=0, sequence=0))
     assert times > 0
-    assert (await append(partition, numbered(4))).base_offset == written.base_offset
+    assert (await append(partition, numbered(4))).base_offset == offset
     await closed(partition)
-    await check_recognised(log, states, written.base_offset)
+    await check_recognised(log, states, offset)
+
+
+async def test_what_is_kept_right_behind_the_look_is_looked_up_anew() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    partition, offset, go_on = await taken_in_parts(log, states, 100)
+    kept = partition._replay._kept
+    look_up, has_gone_on = kept.look_up, False
+
+    async def looked_up() -> KnownProducers | None:
+        nonlocal has_gone_on
+        found = await look_up()
+        if found is None and not has_gone_on:
+            has_gone_on = True
+            await go_on()
+        return found
+
+    kept.look_up = looked_up  # type: ignore[method-assign]
+    await append(partition, batch(b"y", producer_id=9, epoch=0, sequence=0))
+    assert has_gone_on
+    assert (await append(partition, numbered(4))).base_offset == offset
+    await closed(partition)
+    await check_recognised(log, states, offset)
