@@ -23,6 +23,8 @@ FIRST_DELAY: Final = 0.2
 MAX_DELAY: Final = 5.0
 # A candidate that has joined is listed at the next look. A broker that closes a topic may have let one in that nobody will know.
 FORGOTTEN_SECONDS: Final = 10.0
+# The lists are looked at each 15 seconds, or each second. An answer may take half a minute.
+PAUSE_SECONDS: Final = 50.0
 
 
 class Elected(Protocol):
@@ -49,7 +51,7 @@ class Election(ConsumerEvents):
         self._wall_clock = wall_clock  # milliseconds
         self._ended: asyncio.Future[PulsarError] | None = None
         self._has_joined = False
-        self._is_missed = Lasting(FORGOTTEN_SECONDS)  # by the broker's lists of candidates
+        self._is_missed = Lasting(FORGOTTEN_SECONDS, PAUSE_SECONDS)  # by the broker's lists of candidates
         self._task = KeptAlive("candidate", topic, self._stand, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
         self._task.start()
 

@@ -45,6 +45,8 @@ LOAD_SECONDS: Final = 120.0
 CURRENT_SECONDS: Final = 10.0
 # A topic that was there is taken for deleted when it has been missing for so long: a broker that has just started may not know it.
 GONE_SECONDS: Final = 30.0
+# It is looked for each second.
+PAUSE_SECONDS: Final = 15.0
 PERMITS: Final = 1_000
 # Of this process: Streams moves the starts of its repartition topics every half minute.
 WRITES_BETWEEN_COMPACTIONS: Final = 500
@@ -98,7 +100,7 @@ class FollowedTopic(Generic[V]):
         self._since_compaction = 0
         self._found = asyncio.Event()  # somebody has just made the topic
         self._was_there = False  # for certain
-        self._missing = Lasting(GONE_SECONDS)
+        self._missing = Lasting(GONE_SECONDS, PAUSE_SECONDS)
         self._reading: tuple[EntryReader, _Following] | None = None  # once what was stored is read
         self._asking: Shared[None, int] = Shared()
         self._question = 0  # how many have begun

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from typing import Final
 
-# Between two times that it is said. Questions may fail in between, which says nothing. After a longer pause the count begins anew.
-PAUSE_SECONDS: Final = 10.0
+TIMES: Final = 3
 
 
 class Lasting:
-    __slots__ = ("_last", "_seconds", "_since")
+    __slots__ = ("_last", "_longest_pause", "_seconds", "_since", "_times")
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, longest_pause: float) -> None:
+        """`longest_pause`: between two times that it is said. A question may fail in between, which says nothing. After a longer pause the
+        count begins anew.
+        """
         self._seconds = seconds
-        self._since: float | None = None
-        self._last = 0.0
+        self._longest_pause = longest_pause
+        self._times = 0
+        self._since = self._last = 0.0
 
     def say(self, now: float) -> None:
-        if self._since is None or now - self._last > PAUSE_SECONDS:
-            self._since = now
+        if not self._times or now - self._last > self._longest_pause:
+            self._since, self._times = now, 0
+        self._times += 1
         self._last = now
 
     def deny(self) -> None:
         """It is said that it is not so."""
-        self._since = None
+        self._times = 0
 
     def is_believed(self, now: float) -> bool:
-        return self._since is not None and self._last - self._since >= self._seconds and now - self._last <= PAUSE_SECONDS
+        """Now that it has been said."""
+        has_lasted = self._last - self._since >= self._seconds and now - self._last <= self._longest_pause
+        return self._times >= TIMES and has_lasted

@@ -8,7 +8,6 @@ from typing import Final, Protocol
 
 from handler.coordination.lasting import Lasting
 from handler.errors import SidecarError
-from handler.pulsar.errors import Unavailable
 from handler.tasks import Backoff, gathered
 from handler.telemetry.limits import RateLimitedLog
 from handler.transactions.metadata import TopicPartition, TransactionMetadata
@@ -21,6 +20,8 @@ log = RateLimitedLog(logging.getLogger(__name__))
 WRITE_SECONDS: Final = 30.0
 # A topic is deleted when brokers have said so for so long. One that has just started may not know a topic that is there.
 GONE_SECONDS: Final = 30.0
+# Longer than it takes to try once, and to pause.
+PAUSE_SECONDS: Final = 45.0
 _WRITTEN: Final = (ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE)  # the second: it was there already
 
 
@@ -43,23 +44,27 @@ class Markers:
     async def _write_one(self, metadata: TransactionMetadata, partition: TopicPartition) -> None:
         marker = EndTransactionMarker(metadata.is_committed, 0)
         backoff = Backoff()
-        gone = Lasting(GONE_SECONDS)
+        gone = Lasting(GONE_SECONDS, PAUSE_SECONDS)
         while True:
             data = write_marker(metadata.producer_id, metadata.producer_epoch, marker, metadata.last_update_timestamp)
             error = await self._try(metadata, partition, data)
             if error in _WRITTEN:
                 return
             if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                gone.say(asyncio.get_running_loop().time())
-            if gone.is_believed(asyncio.get_running_loop().time()):
-                log.info("%s-%d of transaction %s is deleted: it needs no marker", *partition, metadata.transactional_id)
-                return
-            log.warning("the marker of transaction %s in %s-%d is tried again: %s", metadata.transactional_id, *partition, error.name)
+                gone.say(now := asyncio.get_running_loop().time())
+                if gone.is_believed(now):
+                    log.info("%s-%d of transaction %s is deleted: it needs no marker", *partition, metadata.transactional_id)
+                    return
+            elif error is not None:  # the topic may be there
+                gone.deny()
+            why = "nothing is heard of it" if error is None else error.name
+            log.warning("the marker of transaction %s in %s-%d is tried again: %s", metadata.transactional_id, *partition, why)
             await backoff.pause()
 
-    async def _try(self, metadata: TransactionMetadata, partition: TopicPartition, data: bytes) -> ErrorCode:
+    async def _try(self, metadata: TransactionMetadata, partition: TopicPartition, data: bytes) -> ErrorCode | None:
+        """None where nothing is heard of it."""
         try:
             return await self._logs.append_marker(partition, data, metadata.number, WRITE_SECONDS)
         except (TimeoutError, SidecarError) as error:
             log.info("the marker of transaction %s in %s-%d: %s", metadata.transactional_id, *partition, error)
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER if not isinstance(error, Unavailable) else ErrorCode.REQUEST_TIMED_OUT
+            return None

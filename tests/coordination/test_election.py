@@ -97,6 +97,7 @@ async def test_who_is_not_listed_for_a_while_stands_again(monkeypatch: pytest.Mo
         election.note_listed(is_listed)
         await asyncio.sleep(0.01)
     assert shard.said == []
+    election.note_listed(False)
     await asyncio.sleep(0.02)
     election.note_listed(False)
     await asyncio.sleep(0.02)

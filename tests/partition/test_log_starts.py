@@ -148,9 +148,7 @@ async def test_what_was_put_before_a_question_is_in_its_answer(topic: InternalTo
     assert await asked == LATE
 
 
-async def test_a_topic_that_was_there_is_not_missing_because_a_broker_says_so_once(
-    topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_topic_that_was_there_is_not_missing_because_a_broker_says_so_once(topic: InternalTopic, opened: Open) -> None:
     """A broker that has just started may not know it. What is stored there counts nevertheless."""
     mine = opened()
     await mine.put(PARTITION, EARLY)
@@ -163,13 +161,6 @@ async def test_a_topic_that_was_there_is_not_missing_because_a_broker_says_so_on
     assert not asked.done()
     topic.there, topic.refuse = True, 0
     assert await asked == EARLY
-    monkeypatch.setattr(followed_topic, "GONE_SECONDS", 0.0)
-    other = opened()
-    assert await other.of_now(PARTITION) == EARLY
-    topic.refuse = 1_000
-    topic.delete()
-    await asyncio.sleep(0.01)
-    assert await other.of_now(PARTITION) == EARLY, "it is deleted, and nothing more can be asked"
 
 
 async def test_what_is_not_read_in_time_can_not_be_told(topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -261,12 +261,27 @@ def test_a_topic_that_is_missing_for_half_a_minute_is_deleted_and_needs_none(com
 
     async def play() -> None:
         partitions = Partitions(fail=[missing] * 8)
-        partitions.fail += [] if comes_back else [Unavailable("no broker"), *[missing] * 100]  # which says nothing
+        if not comes_back:
+            partitions.fail += [Unavailable("no broker"), *[missing] * 100]  # the failure says nothing
         begun = asyncio.get_running_loop().time()
         await Markers(partitions).write(metadata)
         took = asyncio.get_running_loop().time() - begun
         assert bool(partitions.written) is comes_back
         assert took < GONE_SECONDS if comes_back else GONE_SECONDS <= took < GONE_SECONDS + 5
+
+    in_virtual_time(play())
+
+
+def test_a_topic_is_there_that_was_seen_between_two_answers_that_it_is_missing() -> None:
+    metadata = TransactionMetadata(
+        transactional_id="x", producer_id=7, producer_epoch=0, timeout_ms=1, state=TransactionState.PREPARE_COMMIT, last_update_timestamp=1,
+        partitions=frozenset({A}), number=1,
+    )  # fmt: skip
+
+    async def play() -> None:
+        partitions = Partitions(fail=[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_ENOUGH_REPLICAS] * 50)
+        await Markers(partitions).write(metadata)
+        assert partitions.written
 
     in_virtual_time(play())
 
