@@ -241,14 +241,16 @@ class Coordinator:
         shard.pending.end(producer_id, transaction)
         while True:
             await shard.term.all_stored()  # what is on its way is pending, or committed, then
-            records = shard.pending.completion(producer_id, transaction, committed)
-            if not _partitions_of(records) & _partitions_of(shard.term.under_way):
+            completion = shard.pending.completion(producer_id, transaction, committed)
+            if not _partitions_of(completion.records) & _partitions_of(shard.term.under_way):
                 break
         # What counts first. A broker may refuse the entry that holds it, and take the next one.
-        for part in (_values_of(records), _deletions_of(records)):
-            if part:
-                await shard.term.store_and_wait(part)
-        if not records:  # Kafka's marker is a record in the log: one that was replaced and has not heard of it can't end a transaction
+        for part in completion.parts():
+            shard.term.store(part)
+        await shard.term.all_stored()
+        if completion.gone:
+            await shard.term.store_and_wait(completion.gone)
+        else:  # Kafka's marker is a record in the log: one that was replaced and has not heard of it can't end a transaction
             await shard.term.prove()
 
     async def _written_in_time(self, shard: Shard, records: Sequence[Record]) -> ErrorCode:
@@ -411,14 +413,6 @@ def _committed_of_others(records: Iterable[Record], deleted: Mapping[str, uuid.U
         if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue)
         if (topic_id := deleted.get(key.topic)) is not None and not value.counts_for(topic_id)
     }
-
-
-def _values_of(records: Iterable[Record]) -> list[Record]:
-    return [record for record in records if record.value is not None]
-
-
-def _deletions_of(records: Iterable[Record]) -> list[Record]:
-    return [record for record in records if record.value is None]
 
 
 def _partitions_of(records: Iterable[Record]) -> set[OffsetCommitKey]:

@@ -7,14 +7,17 @@ may have gone on (GroupMetadata.completePendingTxnOffsetCommit).
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from itertools import chain
+from typing import Final, NamedTuple, TypeVar
 
 from handler.groups.records import OffsetCommitKey, PendingOffsetKey, PendingOffsetValue, Record
 
 # Of producers, as long as this term lasts.
 MAX_ENDED: Final = 10_000
+# Records that are written together: with the longest names and metadata they fit into an entry.
+MOST_TOGETHER: Final = 50
 
 
 @dataclass(slots=True)
@@ -22,6 +25,30 @@ class _Pending:
     value: PendingOffsetValue
     order: int
     is_overtaken: bool = False
+
+
+class Completion(NamedTuple):
+    """`offsets` come first. The records of one partition belong together: if the log held only some of them, another transaction's offset
+    would be lost.
+    """
+
+    offsets: list[list[Record]]  # by partition
+    gone: list[Record]
+
+    @property
+    def records(self) -> list[Record]:
+        return [*chain.from_iterable(self.offsets), *self.gone]
+
+    def parts(self) -> Iterator[list[Record]]:
+        """The offsets, so many at a time that an entry has room for them. None of a partition's records is in another part."""
+        part: list[Record] = []
+        for records in self.offsets:
+            if part and len(part) + len(records) > MOST_TOGETHER:
+                yield part
+                part = []
+            part = part + records
+        if part:
+            yield part
 
 
 class PendingOffsets:
@@ -79,24 +106,24 @@ class PendingOffsets:
         if len(self._ended) > MAX_ENDED:
             self._ended.popitem(last=False)
 
-    def completion(self, producer_id: int, transaction: int, committed: bool) -> list[Record]:
+    def completion(self, producer_id: int, transaction: int, committed: bool) -> Completion:
         """What the log is to have when a transaction has ended: the offsets that count, and nothing of it pending.
 
         Nor of an earlier one: before a producer begins its next transaction all markers are written. What is pending all the same came
         behind its marker, and counts no more, however that transaction ended.
         """
-        offsets: list[Record] = []
+        offsets: list[list[Record]] = []
         gone: list[Record] = []
         for key, pending in self._of_producer.get(producer_id, {}).items():
             if pending.value.transaction > transaction:
                 continue
             gone.append(Record(key, None))
             if committed and pending.value.transaction == transaction and not pending.is_overtaken:
-                offsets.append(Record(key.committed, pending.value.value))
                 # Those that came behind this one are not overtaken by it, though its record is behind theirs.
                 others = self._of_partition[key.committed].items()
-                offsets += [Record(other, later.value) for other, later in others if later.order > pending.order and other != key]
-        return offsets + gone
+                later = [Record(other, one.value) for other, one in others if one.order > pending.order and other != key]
+                offsets.append([Record(key.committed, pending.value.value), *later])
+        return Completion(offsets, gone)
 
 
 K = TypeVar("K")

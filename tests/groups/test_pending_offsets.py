@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.groups.pending_offsets import PendingOffsets
+from handler.groups.pending_offsets import MOST_TOGETHER, PendingOffsets
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue, PendingOffsetKey, PendingOffsetValue, Record, read_record, write_key
 from handler.groups.records import write_value as encode
 
@@ -68,10 +68,10 @@ def test_what_is_pending_counts_when_its_transaction_commits_and_not_before() ->
     assert log.committed == 1
     assert log.pending.of_group("g") == {("t", 0)}
     assert not log.pending.of_group("h")
-    log.add(*log.pending.completion(7, 3, committed=True))
+    log.add(*log.pending.completion(7, 3, committed=True).records)
     assert (log.committed, len(log.pending)) == (10, 0)
     assert not log.pending.of_group("g")
-    log.add(*log.pending.completion(7, 3, committed=True))
+    log.add(*log.pending.completion(7, 3, committed=True).records)
     assert log.committed == 10
 
 
@@ -79,7 +79,7 @@ def test_an_abort_leaves_what_was_committed() -> None:
     log = Log()
     log.commit(1)
     log.add(pending(7, 3, 10))
-    log.add(*log.pending.completion(7, 3, committed=False))
+    log.add(*log.pending.completion(7, 3, committed=False).records)
     assert (log.committed, len(log.pending)) == (1, 0)
 
 
@@ -88,18 +88,18 @@ def test_who_has_taken_over_and_gone_on_is_not_set_back() -> None:
     log.add(pending(7, 3, 10))
     log.commit(20)
     log.reload()
-    log.add(*log.pending.completion(7, 3, committed=True))
+    log.add(*log.pending.completion(7, 3, committed=True).records)
     assert log.committed == 20
 
 
 def test_a_completion_that_a_crash_has_cut_is_done_again() -> None:
     log = Log()
     log.add(pending(7, 3, 10))
-    records = log.pending.completion(7, 3, committed=True)
+    records = log.pending.completion(7, 3, committed=True).records
     log.add(*records[:1])
     log.reload()
     log.commit(30)
-    log.add(*log.pending.completion(7, 3, committed=True))
+    log.add(*log.pending.completion(7, 3, committed=True).records)
     assert (log.committed, len(log.pending)) == (30, 0), "the repeat does not set it back"
 
 
@@ -108,7 +108,7 @@ def test_of_two_transactions_the_one_that_committed_its_offset_later_counts() ->
         log = Log()
         log.add(pending(7, 3, 10), pending(8, 1, 20))
         for producer in order:
-            log.add(*log.pending.completion(producer, 3 if producer == 7 else 1, committed=True))
+            log.add(*log.pending.completion(producer, 3 if producer == 7 else 1, committed=True).records)
             log.reload()
         assert log.committed == 20
 
@@ -116,7 +116,7 @@ def test_of_two_transactions_the_one_that_committed_its_offset_later_counts() ->
 def test_a_transaction_ends_what_came_before_it_and_nothing_that_comes_later() -> None:
     log = Log()
     log.add(pending(7, 4, 10))
-    assert log.pending.completion(7, 3, committed=True) == []
+    assert log.pending.completion(7, 3, committed=True).records == []
     log.pending.end(7, 3)
     assert [log.pending.has_ended(7, number) for number in (2, 3, 4)] == [True, True, False]
 
@@ -126,8 +126,24 @@ def test_what_is_pending_of_an_earlier_transaction_goes_and_does_not_count() -> 
     log = Log()
     log.commit(1)
     log.add(pending(7, 3, 10))
-    log.add(*log.pending.completion(7, 4, committed=True))
+    log.add(*log.pending.completion(7, 4, committed=True).records)
     assert (log.committed, len(log.pending)) == (1, 0)
+
+
+def test_what_is_written_of_one_partition_is_written_together() -> None:
+    """If the log had the offset, and not what is pending behind it, another transaction would lose its own."""
+    pending_offsets, partitions = PendingOffsets(), range(2 * MOST_TOGETHER)
+    for producer in (7, 8):
+        for partition in partitions:
+            at = OffsetCommitKey("g", "t", partition)
+            pending_offsets.apply(PendingOffsetKey(producer, *at), PendingOffsetValue(1, value(producer)))
+    parts = list(pending_offsets.completion(7, 1, committed=True).parts())
+    assert max(map(len, parts)) <= MOST_TOGETHER
+    written = [[record.key for record in part] for part in parts]
+    for partition in partitions:
+        at = OffsetCommitKey("g", "t", partition)
+        (together,) = [keys for keys in written if at in keys]
+        assert PendingOffsetKey(8, *at) in together
 
 
 _steps = st.lists(
@@ -153,7 +169,7 @@ def test_the_offset_is_that_of_kafkas_rule(steps: list[tuple[str, int, bool]]) -
             log.reload()
         else:
             for _ in range(1 + again):
-                log.add(*log.pending.completion(producer, numbers[producer], what == "commit"))
+                log.add(*log.pending.completion(producer, numbers[producer], what == "commit").records)
             mine = waiting.pop(producer, None)
             if what == "commit" and mine is not None and (committed is None or mine > committed):
                 committed = mine

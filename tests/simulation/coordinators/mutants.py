@@ -62,7 +62,9 @@ MUTANTS: Final = {
         lambda _: lambda self, _: self._since is not None,
     ),
     "completes-in-one-write": Mutant(
-        "what was pending goes together with what counts", "handler.groups.coordinator._values_of", lambda _: list
+        "what was pending goes together with what counts",
+        "handler.groups.pending_offsets.Completion.parts",
+        lambda _: lambda self: iter([self.records]),
     ),
     "lets-all-batches-pass": Mutant(
         "each batch is in its transaction", "handler.transactions.machine.verify", lambda _: lambda *_: ErrorCode.NONE
