@@ -37,14 +37,14 @@ class Reference:
 
     values: dict[int, bytes] = field(default_factory=dict)
     strays: dict[int, bytes] = field(default_factory=dict)  # what may be there or not, by offset
-    refused: dict[int, bytes] = field(default_factory=dict)  # what is hidden, and is no second copy of an entry
+    hidden: dict[int, bytes] = field(default_factory=dict)
     end: int = 0
 
     @property
     def counts_first_tries(self) -> bool:
         """Whether all that is hidden is a second try. Else something was refused that comes again, or never came."""
         counted = {value: offset for offset, value in self.values.items()}
-        return all(counted.get(value, self.end) < offset for offset, value in self.refused.items())
+        return all(counted.get(value, self.end) < offset for offset, value in self.hidden.items())
 
 
 @dataclass(slots=True)
@@ -74,6 +74,8 @@ def fold(entries: Sequence[RawEntry], is_stray: Callable[[int, int], bool] = lam
         for batch, number in zip(batches, numbers_of(metadata, len(batches)), strict=True):
             found.end = batch.offset + batch.count
             if is_resent:
+                if not batch.is_control:
+                    found.hidden.update(zip(range(batch.offset, found.end), values_in(batch), strict=True))
                 continue
             if batch.is_control:
                 _end(producers, transactions, batch, number)
@@ -82,7 +84,7 @@ def fold(entries: Sequence[RawEntry], is_stray: Callable[[int, int], bool] = lam
                 found.strays.update(zip(range(batch.offset, found.end), values_in(batch), strict=True))
                 continue
             if batch.producer >= 0 and not _takes(producers, transactions, batch, number):
-                found.refused.update(zip(range(batch.offset, found.end), values_in(batch), strict=True))
+                found.hidden.update(zip(range(batch.offset, found.end), values_in(batch), strict=True))
                 continue
             found.values.update(zip(range(batch.offset, found.end), values_in(batch), strict=True))
     return found
