@@ -13,6 +13,7 @@ from handler.coordination.errors import CoordinatorError
 from handler.fleet.peers import Peers
 from handler.groups.service import OFFSETS_TOPIC, GroupRuntime
 from handler.partition.table import PartitionTable
+from handler.pulsar.errors import Unavailable
 from handler.tasks import within
 from handler.topics.names import TopicNames
 from handler.transactions.markers import Logs
@@ -35,7 +36,10 @@ class MarkerLogs(Logs):
             return await within(seconds, self._end_offsets(index, marker, transaction))
         deadline = asyncio.get_running_loop().time() + seconds
         log = self.partitions.get(self.names.parse(topic).partition(index))
-        return await log.end_transaction(marker, transaction, deadline)
+        opened = await within(seconds, log.opened())
+        if opened not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            raise Unavailable(f"{topic}-{index} can't be opened now: {opened.name}")  # which does not tell whether it is there
+        return opened or await log.end_transaction(marker, transaction, deadline)
 
     async def _end_offsets(self, index: int, marker: bytes, transaction: int) -> ErrorCode:
         committed = read_marker(marker)

@@ -55,6 +55,13 @@ class WrittenPartition:
         self._ended: set[Transaction] = set()
         self._values: set[str] = set()
 
+    async def opened(self) -> ErrorCode:
+        if not self.is_calm and self._draw.random() < self._bounds.missing_topics:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if not self.is_calm and self._draw.random() < self._bounds.failed_questions:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE
+
     async def append(self, of: Transaction, value: str) -> ErrorCode:
         return await self._sent(lambda: self._land(of, value), APPEND_SECONDS)
 
@@ -62,8 +69,6 @@ class WrittenPartition:
         read = read_marker(marker)
         assert read is not None
         ends = Marker(Transaction(read_header(marker).producer_id, number), read.committed)
-        if not self.is_calm and self._draw.random() < self._bounds.missing_topics:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return await self._sent(lambda: self._land_marker(ends), deadline - self._loop.time())
 
     async def _sent(self, land: Callable[[], ErrorCode], seconds: float) -> ErrorCode:
