@@ -422,6 +422,8 @@ class Fold:
             self.replayed_from = position
             if position.ledger != self._ledger:
                 self.first_offset = offset  # others may have written since it was empty, and all that is gone
+        elif began is None and self.seen_from == 0 and position.ledger == self._ledger:
+            pass  # nothing was ever written here but markers of Pulsar's, in the ledger that was empty
         elif not self._learns_where_it_begins:
             return
         elif self.begins_at_first and (offset == 0 or self.is_of_the_whole_log):

@@ -144,7 +144,6 @@ class Replay:
         self._going_on: Fold | None = None  # from what was kept; goes on after a lost connection
         self._was_trimmed = False  # retention has taken what stood behind what was kept
         self._left: Fold | None = None  # of all that is left behind that; goes on after a lost connection
-        self._left_from: Position | None = None  # where that begins
         self._entries_left = self._max_entries  # of the window
         self._least_left = LEAST_REPLICATED_ENTRIES
         self._bytes_left = self._max_bytes
@@ -279,8 +278,7 @@ class Replay:
 
     async def _go_on_from_what_was_kept(self) -> bool:
         """False where nothing was that is of use."""
-        first = (await self._log.stats()).first
-        while self._left is None or self._left_from != first:  # whoever knew what was taken since may have kept it
+        while self._left is None or self._going_on is not None:
             if self._going_on is None:
                 self._going_on = await self._kept_fold()
             earlier = self._going_on
@@ -296,13 +294,13 @@ class Replay:
                 return await self._go_on_from(earlier)
             except _TrimmedMeanwhile:
                 self._was_trimmed, self._going_on = True, None
-                begins = (await self._log.stats()).first
-                self._kept.pass_over(is_gone=begins is not None and earlier.last_position < begins)
+                first = (await self._log.stats()).first
+                self._kept.pass_over(is_gone=first is not None and earlier.last_position < first)
             except IndexAlarm as alarm:
                 self._going_on = None
                 self._kept.throw_away(str(alarm))
-        if self._was_trimmed:
-            self._left, self._left_from = self._left or self._new_fold(None), first
+        if self._was_trimmed and self._left is None:
+            self._left = self._new_fold(None)
         return False
 
     async def _read_to(self, last: Position) -> None:
@@ -345,12 +343,6 @@ class Replay:
         # The entry that it has reached is read once more: its index has to be what is known.
         # Where retention has taken that one, the first that is left has to go on from there.
         first = (await self._log.stats()).first or reached
-        if self._fold.replayed_from != begin:
-            return False  # the partition's fold has begun again meanwhile
-        has_read_on = begin <= reached < first and self._has_folded(reached) and earlier.next_offset <= self._fold.next_offset
-        if has_read_on and self._fold.end_of(reached) in (None, earlier.next_offset):
-            self._fold.learn(earlier)  # before retention took that
-            return True
         if max(begin, reached) < first:
             raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {first}")  # what is left may be markers that no reader is given
         place = max(reached, first)
@@ -363,9 +355,11 @@ class Replay:
     async def _fold_all_that_is_left(self) -> bool:
         """Where retention has taken entries behind what was kept. False where nothing is left."""
         earlier, end, stats = self._left, self._fold.replayed_from, await self._log.stats()
-        if earlier is not None and self._left_from != stats.first:
-            raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {stats.first}, and others may have kept more")
-        if earlier is None or end is None or stats.first is None or end <= stats.first:
+        if earlier is None:
+            return False
+        if end is None or stats.first is None or end <= stats.first:
+            await self._look_once_more()
+            self._left = None
             return False
         try:
             if earlier.last_position is not None and earlier.last_position < stats.first:
@@ -378,6 +372,7 @@ class Replay:
         except IndexAlarm as alarm:
             self._partition.alarm(alarm)
             raise PartitionEnded(str(alarm)) from alarm
+        await self._look_once_more()
         if self._fold.replayed_from != end:
             return False  # the partition's fold has begun again meanwhile
         if earlier.knows_next_offset:
@@ -386,6 +381,12 @@ class Replay:
             await self._end_the_past(stats, end)  # there are markers of Pulsar's alone
         self._left = None  # it is used up
         return True
+
+    async def _look_once_more(self) -> None:
+        """Another sidecar may have kept what it knew of the entries that are gone, while all that is left was read."""
+        self._going_on = await self._kept_fold()
+        if self._going_on is not None:
+            raise Unavailable(f"more of {self._name} was kept while it was read")
 
     def _new_fold(self, begin: Position | None) -> Fold:
         return Fold(begin, KnownVerdicts(self._partition.transactions), self._fold.memory)
@@ -397,6 +398,11 @@ class Replay:
         fold, last, begun = self._fold, earlier.last_position, self._begun
         if last is None or fold.end_of(last) == earlier.next_offset:
             return last is not None
+        first = (await self._log.stats()).first
+        if self._begun != begun:
+            return False  # meanwhile
+        if (first is None or last < first) and self._has_read_on(earlier, last):
+            return True
         if not fold.begins_at_first or fold.has_all:
             return False
         if earlier.next_offset == fold.seen_from:
@@ -405,6 +411,15 @@ class Replay:
         if seen_from is None or earlier.next_offset > seen_from or not await self._begins_right_behind(earlier):
             return False
         return self._begun == begun  # it may have begun again while the broker was asked
+
+    def _has_read_on(self, earlier: Fold, last: Position) -> bool:
+        """Whether the partition's fold has read on from where `earlier` ends, before retention took that."""
+        fold, begin = self._fold, self._fold.replayed_from
+        if begin is None or not fold.knows_next_offset:
+            return False
+        if last < begin:
+            return earlier.next_offset == fold.seen_from
+        return self._has_folded(last) and earlier.next_offset <= fold.next_offset and fold.end_of(last) in (None, earlier.next_offset)
 
     async def _kept_fold(self) -> Fold | None:
         while (kept := await self._kept.look_up()) is not None:
@@ -447,6 +462,7 @@ class Replay:
                     earlier = self._fold_of(kept)
                     earlier.pass_over_to(before, fold.first_offset)
                     return earlier
+                return self._fold_of(kept)
         log.warning(
             "partition %s: what was kept of its producers is more than %d entries old, and a sidecar may have written since: "
             "all of it is read before producers may write", self._name, TOO_FAR_ENTRIES,

@@ -7,6 +7,8 @@ from contextlib import suppress
 
 import pytest
 
+from handler.partition.fold.extent import Extent
+from handler.partition.kept_values import extent_in
 from handler.partition.partition import Partition
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import Unavailable
@@ -262,3 +264,23 @@ async def test_what_was_kept_of_a_topic_that_had_this_name_is_thrown_away_wherev
     partition = open_partition(log, "kafka-sidecar-a", states=states)
     assert (await append(partition, numbered(0))).error is ErrorCode.NONE
     await closed(partition)
+
+
+async def test_a_log_that_begins_with_markers_has_lost_nothing() -> None:
+    """It was empty when it was opened. Later values begin where the first one does, so it gives way to them."""
+    log, states = MemoryLog(), MemoryStates()
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert await partition.opened() is ErrorCode.NONE
+    log.hold_sends = True
+    first = begin_append(partition, numbered(0))
+    while not log.held:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    for _ in range(20):
+        log.mark()
+    log.hold_sends = False
+    log.let_go()
+    if (await first).error is not ErrorCode.NONE:
+        assert (await append(partition, numbered(0))).error is ErrorCode.NONE
+    await closed(partition)
+    (key,) = [key for key in states.values if key.startswith(b"producer-states")]
+    assert extent_in(key) == Extent(None, log.entries[-1].position)

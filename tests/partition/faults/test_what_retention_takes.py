@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from handler.coordination.kept_places import Kept
+from handler.partition.fold.fold import Fold
 from handler.partition.fold.kept_producers import KnownProducers
 from handler.partition.log.port import LogReader
 from handler.partition.partition import Partition
@@ -720,6 +722,109 @@ async def test_what_is_kept_right_behind_the_look_is_looked_up_anew() -> None:
     kept.look_up = looked_up  # type: ignore[method-assign]
     await append(partition, batch(b"y", producer_id=9, epoch=0, sequence=0))
     assert has_gone_on
+    assert (await append(partition, numbered(4))).base_offset == offset
+    await closed(partition)
+    await check_recognised(log, states, offset)
+
+
+async def test_what_is_kept_while_all_that_is_left_is_read_is_found() -> None:
+    """Retention takes nothing more. The other sidecar knows what was taken before."""
+    log, states = MemoryLog(), MemoryStates()
+    before = open_partition(log, "kafka-sidecar-first", states=states)
+    for _ in range(3):
+        await append(before, other())
+    await append(before, numbered(0))
+    log.roll()
+    for number in range(1, 5):
+        written = await append(before, numbered(number))
+    log.roll()
+    for _ in range(200):
+        log.write(other())
+    await before.confirmed_end()
+    log.trim(8)
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert await partition.opened() is ErrorCode.NONE
+    replay = partition._replay
+    fold_up_to, has_kept = replay._fold_up_to, False
+
+    async def slowly(*arguments: Any) -> int:
+        nonlocal has_kept
+        size = await fold_up_to(*arguments)
+        if replay._left is not None and not has_kept:
+            has_kept = True
+            await closed(before)
+        return size
+
+    replay._fold_up_to = slowly  # type: ignore[method-assign,assignment]
+    await append(partition, batch(b"y", producer_id=9, epoch=0, sequence=0))
+    assert has_kept
+    assert (await append(partition, numbered(4))).base_offset == written.base_offset
+    assert replay._left is None
+    await closed(partition)
+    await check_recognised(log, states, written.base_offset)
+
+
+@pytest.mark.parametrize("is_emptied", [False, True])
+@pytest.mark.parametrize("natives", [0, 30, 64])
+async def test_who_has_read_all_that_follows_a_value_goes_on_from_it(natives: int, is_emptied: bool) -> None:
+    """Also where it began to read right behind the value, and where nothing is left of the log."""
+    log, states = MemoryLog(), MemoryStates()
+    for _ in range(20):
+        log.write(other())
+    offset = await five_that_were_kept(log, states)
+    for _ in range(natives):
+        log.write(other())
+    partition = open_partition(log, "kafka-sidecar-a", states=states)
+    assert await partition.opened() is ErrorCode.NONE
+    log.roll()
+    count = len(log.entries)
+    for _ in range(3):
+        log.write(other())
+    await partition.confirmed_end()
+    if is_emptied:
+        log.roll()
+    log.trim(count + 3 * is_emptied)
+    await append(partition, batch(b"y", producer_id=9, epoch=0, sequence=0))
+    assert (await append(partition, numbered(4))).base_offset == offset
+    await closed(partition)
+
+
+@pytest.mark.parametrize("trims", [False, True])
+async def test_what_another_keeps_while_it_is_asked_for_marks_is_what_is_gone_on_from(trims: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Very much stands behind the first value. The second one ends behind the window's beginning."""
+    monkeypatch.setattr("handler.partition.read.replay.TOO_FAR_ENTRIES", 50)
+    log, states = MemoryLog(), MemoryStates()
+    offset = await five_that_were_kept(log, states)
+    log.roll()
+    for _ in range(10):
+        log.write(other())
+    gone = len(log.entries)
+    log.roll()
+    for _ in range(100):
+        log.write(other())
+    second = open_partition(log, "kafka-sidecar-b", states=states)
+    partition = open_partition(log, "kafka-sidecar-a", states=states, replay_entries=10)
+    assert await partition.opened() is ErrorCode.NONE
+    replay = partition._replay
+    look_up, looks, go_on = replay._kept.look_up, 0, replay._go_on
+
+    async def looked_up() -> KnownProducers | None:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            await append(second, batch(b"x", producer_id=8, epoch=0, sequence=0))
+            await closed(second)
+        return await look_up()
+
+    async def gone_on(earlier: Fold) -> bool:
+        if trims and looks == 2:
+            log.trim(gone)
+        return await go_on(earlier)
+
+    replay._kept.look_up = looked_up  # type: ignore[method-assign]
+    replay._go_on = gone_on  # type: ignore[method-assign]
+    await append(partition, batch(b"y", producer_id=9, epoch=0, sequence=0))
+    assert looks >= 2
     assert (await append(partition, numbered(4))).base_offset == offset
     await closed(partition)
     await check_recognised(log, states, offset)
