@@ -212,6 +212,18 @@ def test_a_silent_member_is_out_after_its_session(stable: Bench) -> None:
     assert stable.joined("a2").generation == 2
 
 
+def test_who_asks_for_its_part_again_begins_its_session_anew(stable: Bench) -> None:
+    """GroupCoordinator.doSyncGroup. It has just been given partitions, and consumes them."""
+    first, second = stable.joined("a").member_id, stable.joined("b").member_id
+    stable.pass_time(SESSION * 0.9)
+    stable.heartbeat(first)
+    stable.join("b2", second)
+    stable.sync("sb2", second)
+    stable.pass_time(SESSION * 0.9)
+    assert stable.heartbeat(second) is NONE
+    assert stable.group.state is State.STABLE
+
+
 def test_a_leader_that_joins_again_wants_a_rebalance_and_others_are_told_what_they_know(stable: Bench) -> None:
     first, second = stable.joined("a").member_id, stable.joined("b").member_id
     stable.join("b2", second)

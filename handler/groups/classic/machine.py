@@ -215,6 +215,7 @@ class ClassicGroup:
         self.pending_sync.discard(member.member_id)
         if self.state is State.STABLE:
             self.reply(response_future, SyncResult(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment))
+            self.reset_session_timeout(member, now)
             return
         self.reply(member.awaiting_sync, SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))  # it asks again: the first asking ends
         member.awaiting_sync = response_future
