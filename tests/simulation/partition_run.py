@@ -154,7 +154,7 @@ class PartitionRun:
         readable = [one for one in self.topic.present if not is_marker(one)]
         first = min([(one.last_index or 0) + 1 - read_entry(one).offset_count for one in readable[:1]], default=self.topic.index + 1)
         told: int | None = None
-        if self._log_start < self.history.low_watermark:
+        if max(first, self._log_start) < self.history.low_watermark:  # there may be markers before the first record
             raise Violation(f"the log begins at {self._log_start}, and DeleteRecords was told {self.history.low_watermark}")
         for _ in range(LOOKS):
             opened = node.begin(node.current().opened())
