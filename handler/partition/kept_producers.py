@@ -121,6 +121,10 @@ class KeptProducers:
             self._values.pass_over(self._found, is_gone=is_gone)
             self._kept_to = self._found = None
 
+    def leave(self) -> None:
+        """The one found tells nothing that is not known."""
+        self._kept_to = self._found = None
+
     def throw_away(self, why: str) -> None:
         """What was kept does not agree with the log."""
         if self._values is None:

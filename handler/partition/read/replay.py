@@ -23,6 +23,7 @@ from typing import Final, Protocol
 
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import PartitionEnded
+from handler.partition.fold.extent import Extent
 from handler.partition.fold.fold import Fold, IndexAlarm, index_of
 from handler.partition.fold.kept_producers import KnownProducers
 from handler.partition.fold.producers import ProducerTable
@@ -99,6 +100,10 @@ class KeptForReplay(Protocol):
         """The partition's fold knows what was kept."""
         ...
 
+    def leave(self) -> None:
+        """The one that was found tells nothing that is not known."""
+        ...
+
     def pass_over(self, *, is_gone: bool) -> None:
         """Look for another value than the one that was found. `is_gone`: no sidecar can use that one, for retention has taken entries
         behind it.
@@ -144,6 +149,7 @@ class Replay:
         self._going_on: Fold | None = None  # from what was kept; goes on after a lost connection
         self._was_trimmed = False  # retention has taken what stood behind what was kept
         self._left: Fold | None = None  # of all that is left behind that; goes on after a lost connection
+        self._has_to_look = False  # once more, at what others have kept while all that is left was read
         self._entries_left = self._max_entries  # of the window
         self._least_left = LEAST_REPLICATED_ENTRIES
         self._bytes_left = self._max_bytes
@@ -225,6 +231,8 @@ class Replay:
         begun = self._begun
         if self._fold.last_position is None:
             await self._partition.read_to_end()
+        if self._has_to_look and (await self._look_once_more() or begun != self._begun):
+            return
         if not self._fold.has_all and not self._has_window_alone:
             for go_on in (self._go_on_over_the_gap, self._go_on_from_what_was_kept, self._fold_all_that_is_left):
                 if await go_on() or begun != self._begun:
@@ -284,24 +292,36 @@ class Replay:
             earlier = self._going_on
             if earlier is None or earlier.last_position is None:
                 break
-            if await self._goes_on_at_once(earlier):
-                self._learn_what_was_kept(earlier)
-                return True
-            if self._fold.replayed_from is None:
-                return False
-            try:
-                await self._read_to(earlier.last_position)  # whoever kept it had read further
-                return await self._go_on_from(earlier)
-            except _TrimmedMeanwhile:
-                self._was_trimmed, self._going_on = True, None
-                first = (await self._log.stats()).first
-                self._kept.pass_over(is_gone=first is not None and earlier.last_position < first)
-            except IndexAlarm as alarm:
-                self._going_on = None
-                self._kept.throw_away(str(alarm))
+            has_gone_on = await self._go_on_from_one(earlier)
+            if has_gone_on is not None:
+                return has_gone_on
         if self._was_trimmed and self._left is None:
             self._left = self._new_fold(None)
         return False
+
+    async def _go_on_from_one(self, earlier: Fold) -> bool | None:
+        """Whether the partition's fold has learnt it; None where it is of no use."""
+        last = earlier.last_position
+        assert last is not None
+        if await self._goes_on_at_once(earlier):
+            self._learn_what_was_kept(earlier)
+            return True
+        if self._fold.replayed_from is None:
+            return False
+        try:
+            await self._read_to(last)  # whoever kept it had read further
+            return await self._go_on_from(earlier)
+        except _TrimmedMeanwhile:
+            if await self._goes_on_at_once(earlier):  # all that follows was read meanwhile
+                self._learn_what_was_kept(earlier)
+                return True
+            self._was_trimmed, self._going_on = True, None
+            first = (await self._log.stats()).first
+            self._kept.pass_over(is_gone=first is not None and last < first)
+        except IndexAlarm as alarm:
+            self._going_on = None
+            self._kept.throw_away(str(alarm))
+        return None
 
     async def _read_to(self, last: Position) -> None:
         """Raises IndexAlarm where the log ends before that, by the broker's word."""
@@ -342,7 +362,10 @@ class Replay:
         assert reached is not None
         # The entry that it has reached is read once more: its index has to be what is known.
         # Where retention has taken that one, the first that is left has to go on from there.
-        first = (await self._log.stats()).first or reached
+        first = (await self._log.stats()).first
+        if first is None:
+            self._going_on = None  # what goes on from an emptied log is looked up anew
+            raise Unavailable(f"{self._name} was emptied meanwhile")
         if max(begin, reached) < first:
             raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {first}")  # what is left may be markers that no reader is given
         place = max(reached, first)
@@ -358,9 +381,8 @@ class Replay:
         if earlier is None:
             return False
         if end is None or stats.first is None or end <= stats.first:
-            await self._look_once_more()
             self._left = None
-            return False
+            return await self._look_once_more()
         try:
             if earlier.last_position is not None and earlier.last_position < stats.first:
                 raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {stats.first}")
@@ -372,21 +394,43 @@ class Replay:
         except IndexAlarm as alarm:
             self._partition.alarm(alarm)
             raise PartitionEnded(str(alarm)) from alarm
-        await self._look_once_more()
         if self._fold.replayed_from != end:
             return False  # the partition's fold has begun again meanwhile
+        self._left = None  # it is used up
         if earlier.knows_next_offset:
             self._fold.learn(earlier)
         else:
             await self._end_the_past(stats, end)  # there are markers of Pulsar's alone
-        self._left = None  # it is used up
+        await self._look_once_more()
         return True
 
-    async def _look_once_more(self) -> None:
-        """Another sidecar may have kept what it knew of the entries that are gone, while all that is left was read."""
-        self._going_on = await self._kept_fold()
-        if self._going_on is not None:
-            raise Unavailable(f"more of {self._name} was kept while it was read")
+    async def _look_once_more(self) -> bool:
+        """Another sidecar may have kept what it knew of the entries that are gone, while all that is left was read. Whether it had.
+        What was read is learnt before, so it is lost to no failure, and to no value that knows less.
+        """
+        self._has_to_look = True
+        has_learnt, begun = False, self._begun
+        while self._going_on is not None or await self._finds_one_that_began_earlier():
+            assert self._going_on is not None
+            has_gone_on = await self._go_on_from_one(self._going_on)
+            if self._begun != begun or has_gone_on is False:
+                return has_learnt  # it has begun again meanwhile
+            has_learnt = has_learnt or has_gone_on is True
+        self._has_to_look = False
+        return has_learnt
+
+    async def _finds_one_that_began_earlier(self) -> bool:
+        """Than all that the partition's fold has read."""
+        began, last = self._fold.replayed_from, self._fold.last_position
+        kept = await self._kept.look_up()
+        if kept is None:
+            return False
+        earlier = self._fold_of(kept)
+        if began is None or last is None or earlier.last_position is None or not kept.extent.began_earlier(Extent(began, last)):
+            self._kept.leave()
+            return False
+        self._going_on = earlier
+        return True
 
     def _new_fold(self, begin: Position | None) -> Fold:
         return Fold(begin, KnownVerdicts(self._partition.transactions), self._fold.memory)
@@ -398,10 +442,10 @@ class Replay:
         fold, last, begun = self._fold, earlier.last_position, self._begun
         if last is None or fold.end_of(last) == earlier.next_offset:
             return last is not None
-        first = (await self._log.stats()).first
+        stats = await self._log.stats()
         if self._begun != begun:
             return False  # meanwhile
-        if (first is None or last < first) and self._has_read_on(earlier, last):
+        if (stats.first is None or last < stats.first) and self._has_read_on(earlier, last, stats):
             return True
         if not fold.begins_at_first or fold.has_all:
             return False
@@ -412,13 +456,15 @@ class Replay:
             return False
         return self._begun == begun  # it may have begun again while the broker was asked
 
-    def _has_read_on(self, earlier: Fold, last: Position) -> bool:
+    def _has_read_on(self, earlier: Fold, last: Position, stats: LogStats) -> bool:
         """Whether the partition's fold has read on from where `earlier` ends, before retention took that."""
         fold, begin = self._fold, self._fold.replayed_from
         if begin is None or not fold.knows_next_offset:
             return False
         if last < begin:
-            return earlier.next_offset == fold.seen_from
+            before = stats.entry_before(begin)
+            is_gone = before is None or stats.first is None or before < stats.first  # else that is of another topic with this name
+            return is_gone and earlier.next_offset == fold.seen_from
         return self._has_folded(last) and earlier.next_offset <= fold.next_offset and fold.end_of(last) in (None, earlier.next_offset)
 
     async def _kept_fold(self) -> Fold | None:

@@ -392,6 +392,8 @@ class Appender:
             position, writer_sequence = awaiting[0]
             if fold.last_position is not None and position <= fold.last_position:
                 awaiting.popleft()  # it was read before its receipt came
+                if writer_sequence in self._in_flight.entries:  # but for one that retention took before
+                    self._resolve_all(writer_sequence, ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 continue
             sent = self._in_flight.entries.get(writer_sequence)
             if sent is None or sent.log_append_time or not fold.is_adjacent(position.ledger, position.entry):
