@@ -26,6 +26,7 @@ from handler.apis.refused_batches import RefusedBatches
 from handler.apis.routing.transactions import PeerTransactions
 from handler.clock import SYSTEM_CLOCK
 from handler.config import Config, metrics_address
+from handler.coordination.housekeeping import Housekeeping
 from handler.coordination.kept_states import KeptStates
 from handler.coordination.leaders import Identity
 from handler.errors import ConfigError
@@ -192,6 +193,12 @@ class Sidecar:
             clock=loop.time,
             wall_clock=clock.wall,
         )
+        self._housekeeping = Housekeeping(
+            self.client, self.groups_admin, config.groups.namespace,
+            [groups.topic, self.services.transactions.topic],
+            [self._log_starts.topic, self._transactional.topic, self._kept_states.topic],
+            config.groups.internal_retention_minutes, clock, new_id,
+        )  # fmt: skip
         self._dispatch = Dispatcher(lambda principal: self.services, loop.time)  # there is one principal, the anonymous one
         peer_transactions = PeerTransactions(self.services.transactions, groups)
         answers = Answers(
@@ -221,6 +228,8 @@ class Sidecar:
         self._standing.start()
         self._topics_in_use.start()
         self._replication.start()
+        if self.config.groups.coordinate:
+            self._housekeeping.start()
         metrics.PULSAR_REACHED.set(1)
         self._pulsar_watch.start()
         if host in ("127.0.0.1", "::1", "localhost") and self.config.kafka.listen_address[0] not in ("127.0.0.1", "::1", "localhost"):
@@ -324,6 +333,7 @@ class Sidecar:
         await self._topics_in_use.stopped()
         await self._replication.stopped()
         await self._pulsar_watch.stopped()
+        await self._housekeeping.close()
         await self.services.groups.close()
         await self.services.transactions.close()
         await self.services.catalog.close()

@@ -120,6 +120,10 @@ class GroupsConfig:
     namespace: str = setting("public/__kafka", "Pulsar tenant/namespace of __consumer_offsets.")
     offsets_partitions: int = setting(8, "Partitions of __consumer_offsets when it is made; what is there keeps its count.")
     offsets_retention_minutes: int = setting(10_080, "How long an empty group keeps its offsets.")
+    internal_retention_minutes: int = setting(
+        1_440,
+        "How long Pulsar keeps what was written to internal topics, after it is compacted. What counts stays for good. -1 keeps all.",
+    )
     offset_commit_timeout_ms: int = setting(5_000, "How long a commit waits to be stored; then the client is told to ask again.")
     offset_metadata_bytes: int = setting(4_096, "Largest metadata of a committed offset.")
     initial_rebalance_delay_ms: int = setting(3_000, "How long a new group waits for more members.")
@@ -366,10 +370,14 @@ def _check_external(config: KafkaConfig) -> None:
         )
 
 
+# Of all others 1.
+LEAST_OF_GROUPS: Final = {"initial_rebalance_delay_ms": 0, "offset_metadata_bytes": 0, "internal_retention_minutes": -1}
+
+
 def _check_groups(config: GroupsConfig) -> None:
     for item in fields(config):
         value = getattr(config, item.name)
-        lowest = 0 if item.name in ("initial_rebalance_delay_ms", "offset_metadata_bytes") else 1
+        lowest = LEAST_OF_GROUPS.get(item.name, 1)
         if type(value) is int and value < lowest:
             raise ConfigError(f"groups.{item.name} must be {lowest} or more")
     if config.offset_metadata_bytes > 32_767:

@@ -116,7 +116,7 @@ def _setting_schema(kind: type, choices: Sequence[str]) -> dict[str, Any]:
 
 
 _JSON_TYPES: Final = {
-    str: ("string", ""), int: ("integer", "^[0-9]+$"), float: ("number", r"^[0-9]+(\.[0-9]+)?$"), bool: ("boolean", "^(true|false)$"),
+    str: ("string", ""), int: ("integer", "^-?[0-9]+$"), float: ("number", r"^[0-9]+(\.[0-9]+)?$"), bool: ("boolean", "^(true|false)$"),
 }  # fmt: skip
 
 

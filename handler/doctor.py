@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from handler.coordination.internal_storage import may_free, what_moves_cursors
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.connection import REQUIRED_PROTOCOL_VERSION
@@ -128,8 +129,12 @@ def _retention(settings: Mapping[str, str], policies: Mapping[str, Any], namespa
     )  # fmt: skip
 
 
+def _keeps_topic_policies(settings: Mapping[str, str]) -> bool:
+    return settings.get("topicLevelPoliciesEnabled") == "true" and settings.get("systemTopicEnabled") == "true"
+
+
 def _topic_policies(settings: Mapping[str, str]) -> Finding:
-    if settings.get("topicLevelPoliciesEnabled") == "true" and settings.get("systemTopicEnabled") == "true":
+    if _keeps_topic_policies(settings):
         return Finding(Severity.GOOD, "topic policies", "topicLevelPoliciesEnabled and systemTopicEnabled are true")
     return Finding(
         Severity.WARNING, "topic policies",
@@ -188,6 +193,32 @@ def judge_groups(policies: Mapping[str, Any] | None, settings: Mapping[str, str]
     return Finding(Severity.GOOD, "groups", f"{namespace} has no message TTL")
 
 
+def judge_internal_topics(policies: Mapping[str, Any], settings: Mapping[str, str], namespace: str, server: str) -> list[Finding]:
+    """Whether internal topics work, and give their bytes back. Pure."""
+    findings = []
+    clusters = policies.get("replication_clusters") or []
+    if len(clusters) > 1:
+        findings.append(
+            Finding(
+                Severity.WARNING, "groups",
+                f"take {namespace} out of geo-replication (pulsar-admin namespaces set-clusters {namespace} --clusters HERE): a replicator "
+                "holds the place of a coordinator, and no group has one",
+            )
+        )  # fmt: skip
+    keeps_all = f"internal topics of {namespace} keep all that is ever written to them: "
+    moving = list(what_moves_cursors(policies, settings))
+    if moving:
+        findings.append(Finding(Severity.WARNING, "internal topics", keeps_all + moving[0]))
+    elif not may_free(server):
+        text = f"{keeps_all}{server} may forget what is compacted. Pulsar 2.10.4 and later, but for 2.11.0, do not"
+        findings.append(Finding(Severity.NOTE, "internal topics", text))
+    elif not _keeps_topic_policies(settings):
+        findings.append(Finding(Severity.NOTE, "internal topics", f"{keeps_all}their retention can't be set without topic policies"))
+    else:
+        findings.append(Finding(Severity.GOOD, "internal topics", f"those of {namespace} give back what is compacted"))
+    return findings
+
+
 def judge_protocol(version: int, server: str) -> Finding:
     if version >= REQUIRED_PROTOCOL_VERSION:
         return Finding(Severity.GOOD, "protocol", f"{server} speaks protocol {version}")
@@ -212,7 +243,8 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
     """Everything that can be found out. A cluster that does not answer is a fault, not an exception."""
     findings = []
     try:
-        findings.append(judge_protocol(*await client.protocol_version()))
+        version, server = await client.protocol_version()
+        findings.append(judge_protocol(version, server))
     except PulsarError as error:
         return [Finding(Severity.FAULT, "connection", f"check pulsar.url: {error}", transient=error.retriable)]
     try:
@@ -247,7 +279,9 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
         return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", transient=error.retriable)]
     findings += judge_settings(settings, policies, namespace)
     try:
-        findings.append(judge_groups(await admin.cluster.namespace_policies(groups_namespace), settings, groups_namespace))
+        policies = await admin.cluster.namespace_policies(groups_namespace)
+        findings.append(judge_groups(policies, settings, groups_namespace))
+        findings += judge_internal_topics(policies, settings, groups_namespace, server)
     except TopicMissing:
         findings.append(await _groups_to_be_made(admin, settings, groups_namespace))
     except PulsarError as error:

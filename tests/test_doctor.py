@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from handler.doctor import INDEX, NEW_CLUSTER_SECONDS, TIMESTAMP, Finding, Severity, StartGate, judge_groups, judge_protocol, judge_settings
+from handler.doctor import (
+    INDEX,
+    NEW_CLUSTER_SECONDS,
+    TIMESTAMP,
+    Finding,
+    Severity,
+    StartGate,
+    judge_groups,
+    judge_internal_topics,
+    judge_protocol,
+    judge_settings,
+)
 
 GOOD = {
     "brokerEntryMetadataInterceptors": f"{INDEX},{TIMESTAMP}",
@@ -67,6 +78,25 @@ def test_committed_offsets_must_not_have_a_time_to_live() -> None:
     assert judge_groups({"message_ttl_in_seconds": 3600}, GOOD, namespace).severity is Severity.WARNING
     assert judge_groups({}, {**GOOD, "ttlDurationDefaultInSeconds": "60"}, namespace).severity is Severity.WARNING
     assert judge_groups({"message_ttl_in_seconds": 0}, {**GOOD, "ttlDurationDefaultInSeconds": "60"}, namespace).severity is Severity.GOOD
+
+
+@pytest.mark.parametrize(
+    ("policies", "settings", "server", "severities", "text"),
+    [
+        ({}, {}, "Pulsar Server4.2.4", [Severity.GOOD], "give back what is compacted"),
+        ({}, {}, "Pulsar Server2.9.1", [Severity.NOTE], "Pulsar Server2.9.1 may forget what is compacted"),
+        ({}, {"topicLevelPoliciesEnabled": "false"}, "Pulsar Server4.2.4", [Severity.NOTE], "without topic policies"),
+        ({"message_ttl_in_seconds": 60}, {}, "Pulsar Server4.2.4", [Severity.WARNING], "set it to 0"),
+        ({"replication_clusters": ["east"]}, {}, "Pulsar Server4.2.4", [Severity.GOOD], "give back what is compacted"),
+        ({"replication_clusters": ["east", "west"]}, {}, "Pulsar Server4.2.4", [Severity.WARNING, Severity.GOOD], "out of geo-replication"),
+    ],
+)
+def test_internal_topics_say_what_keeps_them_from_giving_bytes_back(
+    policies: dict[str, object], settings: dict[str, str], server: str, severities: list[Severity], text: str
+) -> None:
+    found = judge_internal_topics(policies, {**GOOD, **settings}, "public/__kafka", server)
+    assert [finding.severity for finding in found] == severities
+    assert text in found[0].text
 
 
 AWAY = [Finding(Severity.FAULT, "connection", "check pulsar.url", transient=True)]

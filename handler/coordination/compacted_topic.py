@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from handler.clock import Clock
-from handler.pulsar.entry import Position
+from handler.coordination.internal_storage import may_free
+from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from handler.pulsar.messages import write_batch
@@ -28,6 +29,22 @@ class CompactedTopic:
 
     async def reader(self, start: Position | None, events: ConsumerEvents) -> EntryReader:
         return await self.client.reader(self.topic, start, events, compacted=True, purpose="load")
+
+
+def first_index_of(entry: RawEntry) -> int | None:
+    """The index of its first message; None where its broker adds none."""
+    return None if entry.last_index is None else entry.last_index - max(1, entry.message_metadata.num_messages_in_batch) + 1
+
+
+async def check_beginning(client: Client, topic: str, compacted_ledger: int | None, first_index: int | None) -> None:
+    """Raise Unavailable where the log of `topic` begins with `first_index`, and what was before is known to nobody: what counts may have
+    been there. A broker that has nothing freed may waste indexes (see `internal_storage.may_free`).
+    """
+    if compacted_ledger == -1 and first_index is not None and first_index > 0 and may_free(await client.version_of_owner(topic)):
+        raise Unavailable(
+            f"{topic} begins with message {first_index}, and its broker does not know what was compacted of those before. "
+            f"To go on without these, run pulsar-admin topics compact {topic}"
+        )
 
 
 class KeyedWrites(ProducerEvents):

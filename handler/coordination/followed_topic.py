@@ -20,11 +20,11 @@ from contextlib import aclosing
 from typing import Final, Generic, Protocol, TypeVar
 
 from handler.clock import Clock
-from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites
+from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites, check_beginning, first_index_of
 from handler.coordination.internal_topic import partitions_of
 from handler.coordination.lasting import Lasting
 from handler.ids import WRITER_PREFIX, NewId
-from handler.pulsar.admin import COMPACTION, AlreadyExists
+from handler.pulsar.admin import COMPACTION
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import NotPermitted, PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
@@ -48,8 +48,6 @@ GONE_SECONDS: Final = 30.0
 # It is looked for each second.
 PAUSE_SECONDS: Final = 15.0
 PERMITS: Final = 1_000
-# Of this process: Streams moves the starts of its repartition topics every half minute.
-WRITES_BETWEEN_COMPACTIONS: Final = 500
 NOWHERE: Final = Position(-1, -1)
 
 V = TypeVar("V")
@@ -88,23 +86,23 @@ class FollowedTopic(Generic[V]):
     ) -> None:
         self._client = client
         self._admin = admin
-        self._topic = topic
+        self.topic = topic
         self._facts = facts
         self._clock = clock
         self._new_id = new_id
         self._on_news = on_news
         self._values: dict[str, V] = {}
+        self._read: dict[str, V] | None = None  # what has been read so far, while loading
         self._loaded = asyncio.Event()
         self._writes: KeyedWrites | None = None
         self._lesser: dict[str, None] = {}  # in order; of which a value was read behind one that counts more, while loading
-        self._since_compaction = 0
         self._found = asyncio.Event()  # somebody has just made the topic
         self._was_there = False  # for certain
         self._missing = Lasting(GONE_SECONDS, PAUSE_SECONDS)
         self._reading: tuple[EntryReader, _Following] | None = None  # once what was stored is read
         self._asking: Shared[None, int] = Shared()
         self._question = 0  # how many have begun
-        self._task = KeptAlive("followed_topic", self._topic, self._follow)
+        self._task = KeptAlive("followed_topic", self.topic, self._follow)
 
     def start(self) -> None:
         self._task.start()
@@ -126,7 +124,7 @@ class FollowedTopic(Generic[V]):
 
     async def put(self, key: str, value: V) -> None:
         """Store a value. It is stored when this returns. May raise PulsarError; who calls it knows how long to wait."""
-        await partitions_of(self._admin, self._topic, 1)
+        await partitions_of(self._admin, self.topic, 1)
         self._note_that_it_is_there()
         self._found.set()
         while (writes := self._writes) is None or writes.ended is not None:  # noqa: ASYNC110 - it is opened again before long
@@ -136,9 +134,6 @@ class FollowedTopic(Generic[V]):
             return
         await writes.send(key.encode(), self._facts.encode(value))
         self._take(key, value)
-        self._since_compaction += 1
-        if self._since_compaction >= WRITES_BETWEEN_COMPACTIONS:
-            await self._compact()
 
     def forget(self, keys: list[str]) -> None:
         """What they are about is deleted."""
@@ -146,44 +141,34 @@ class FollowedTopic(Generic[V]):
             if self._values.pop(key, None) is not None and self._writes is not None:
                 self._writes.send(key.encode(), None)
 
-    async def _compact(self) -> None:
-        """Whoever loads it next reads what counts. Until it has been done once no cursor keeps what retention would take."""
-        self._since_compaction = 0
-        try:
-            await self._admin.topics.compact(log_of(self._topic))
-        except AlreadyExists:
-            pass
-        except PulsarError as error:  # what was moved is stored
-            log.warning("%s can't be compacted now: %s", self._topic, error)
-
-    async def _compact_once(self) -> None:
-        try:
-            if self._since_compaction < WRITES_BETWEEN_COMPACTIONS and await self._admin.topics.is_compacted(log_of(self._topic)):
-                return
-        except PulsarError as error:
-            log.warning("%s: whether it is compacted can't be asked: %s", self._topic, error)
-            return
-        await self._compact()
-
     # --- following the topic
 
     async def _follow(self) -> None:
         await self._wait_for_topic()
-        writes = KeyedWrites(self._topic, self._clock)
-        following = _Following(self._topic, self._on_message, writes.fail)
+        writes = KeyedWrites(self.topic, self._clock)
+        following = _Following(self.topic, self._on_message, writes.fail)
+        # Compaction may have taken a deletion along with what it deletes, so what was known before is no beginning.
+        self._read = {}
+        self._lesser.clear()
+        compacted_ledger = await self._compacted_ledger()
         # A name of its own each time: a deduplicating broker must know none of its sequences.
         name = WRITER_PREFIX + self._new_id()
-        producer = await self._client.producer(log_of(self._topic), name, writes, purpose="lead")
+        producer = await self._client.producer(log_of(self.topic), name, writes, purpose="lead")
         reader = None
         try:
             writes.producer = producer
             self._marker = name.encode()
             self._marker_read = asyncio.get_running_loop().create_future()
-            reader = await self._client.reader(log_of(self._topic), None, following, compacted=True, purpose="load")
+            reader = await self._client.reader(log_of(self.topic), None, following, compacted=True, purpose="load")
             following.grant = reader.grant
             reader.grant(PERMITS)
             writes.send(MARKER_KEY, self._marker)
             await self._read_to_marker(following, writes)
+            if await self._compacted_ledger() != compacted_ledger:
+                # A value read before that may since have been deleted, and the deletion be compacted away.
+                raise Unavailable(f"{self.topic} was compacted while it was read")
+            await check_beginning(self._client, log_of(self.topic), compacted_ledger, following.first_index)
+            self._know_what_was_read()
             self._writes = writes
             self._reading = reader, following
             self._note_that_it_is_there()
@@ -193,23 +178,41 @@ class FollowedTopic(Generic[V]):
             self._lesser.clear()
             self._loaded.set()
             self._task.backoff.reset()
-            self._since_compaction = following.messages
-            await self._compact_once()
             raise await writes.lost
         finally:
-            self._writes = self._reading = None
+            self._writes = self._reading = self._read = None
             producer.close()
             if reader is not None:
                 reader.close()
+
+    async def _compacted_ledger(self) -> int | None:
+        """None where this role may not ask."""
+        try:
+            return await self._admin.topics.compacted_ledger(log_of(self.topic))
+        except NotPermitted as error:
+            log.warning("%s is followed, and whether it is compacted meanwhile may not be asked: %s", self.topic, error)
+            return None
+
+    def _know_what_was_read(self) -> None:
+        read, self._read = self._read or {}, None
+        for key in read:
+            known = self._values.get(key)
+            if known is not None and self._facts.counts_more(known, read[key]):
+                read[key] = known
+                self._lesser[key] = None
+        before, self._values = self._values, read
+        for key, value in read.items():
+            if before.get(key) != value:
+                self._on_news(key, value)
 
     async def _read_to_marker(self, following: _Following, writes: KeyedWrites) -> None:
         messages = -1
         begun = asyncio.get_running_loop().time()
         while not self._marker_read.done():
             if messages == following.messages:
-                raise Unavailable(f"nothing came of {self._topic} for {SILENCE_SECONDS:.0f} s")
+                raise Unavailable(f"nothing came of {self.topic} for {SILENCE_SECONDS:.0f} s")
             if asyncio.get_running_loop().time() - begun > LOAD_SECONDS:  # compaction may have taken the marker: the next is another
-                raise Unavailable(f"{self._topic} was not read within {LOAD_SECONDS:.0f} s")
+                raise Unavailable(f"{self.topic} was not read within {LOAD_SECONDS:.0f} s")
             messages = following.messages
             await asyncio.wait({self._marker_read, writes.lost}, timeout=SILENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             if writes.ended is not None:
@@ -233,11 +236,12 @@ class FollowedTopic(Generic[V]):
         if value:
             self._take(name, self._facts.decode(value))
         else:
-            self._values.pop(name, None)
             self._lesser.pop(name, None)
+            (self._values if self._read is None else self._read).pop(name, None)
 
     def _take(self, key: str, value: V) -> None:
-        known = self._values.get(key)
+        values = self._values if self._read is None else self._read
+        known = values.get(key)
         if known is not None and self._facts.counts_more(known, value):
             if self._writes is not None:
                 self._writes.send(key.encode(), self._facts.encode(known))
@@ -245,8 +249,8 @@ class FollowedTopic(Generic[V]):
                 self._lesser[key] = None
             return
         self._lesser.pop(key, None)
-        if known != value:
-            self._values[key] = value
+        values[key] = value
+        if known != value and self._read is None:
             self._on_news(key, value)
 
     async def _read_on(self) -> int:
@@ -260,7 +264,7 @@ class FollowedTopic(Generic[V]):
             async with asyncio.timeout(CURRENT_SECONDS):
                 await self._have_read_all()
         except TimeoutError as error:
-            raise Unavailable(f"{self._topic} was not read to its end within {CURRENT_SECONDS:.0f} s") from error
+            raise Unavailable(f"{self.topic} was not read to its end within {CURRENT_SECONDS:.0f} s") from error
         return question
 
     async def _have_read_all(self) -> None:
@@ -273,9 +277,9 @@ class FollowedTopic(Generic[V]):
 
     async def _is_there(self, consequence: str) -> bool:
         try:
-            is_there = await self._admin.topics.is_partitioned(self._topic)
+            is_there = await self._admin.topics.is_partitioned(self.topic)
         except NotPermitted as error:
-            log.warning("%s may not be looked for, %s: %s", self._topic, consequence, error)
+            log.warning("%s may not be looked for, %s: %s", self.topic, consequence, error)
             is_there = False
         if is_there:
             self._note_that_it_is_there()
@@ -299,7 +303,8 @@ async def stored_values(client: Client, admin: Admin, topic: str, facts: Facts[V
     if not await admin.topics.is_partitioned(topic):
         return values
     log_topic = log_of(topic)
-    last = (await admin.topics.log_stats(log_topic)).last
+    stats = await admin.topics.compaction_stats(log_topic)
+    last = stats.log.last or stats.compacted_to  # of a log that retention has emptied, what is compacted is left
     try:
         async with aclosing(raw_entries_from(CompactedTopic(client, log_topic), None, PERMITS)) as entries:
             while last is not None:
@@ -335,11 +340,14 @@ class _Following(ConsumerEvents):
         self._taken = 0
         self.messages = 0
         self.position = NOWHERE  # of the last entry that has come
+        self.first_index: int | None = None
         self.grant: Callable[[int], None] = lambda _: None
 
     def on_entry(self, entry: RawEntry) -> None:
         count = 1
         try:
+            if self.position == NOWHERE:
+                self.first_index = first_index_of(entry)
             messages, count = read_messages(entry.message_metadata, entry.payload)
             for message in messages:
                 if message.key is not None:

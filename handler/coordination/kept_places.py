@@ -1,7 +1,9 @@
 """Where each value of one partition of `__kept_states` stands. It is read up to its end when somebody asks.
 
-Whoever reads comes upon values that nobody has written anew for a month. He has them deleted, and has the topic compacted when most of
-it says nothing.
+Whoever reads comes upon values that nobody has written anew for a month. He has them deleted.
+
+Compaction may take a deletion along with the value. The value's place is then remembered until somebody fetches it and finds another
+entry there.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from handler.clock import Clock
 from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic
 from handler.coordination.kept_parts import Head
 from handler.pulsar.admin import COMPACTION
-from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
 from handler.pulsar.messages import Message, read_messages
 from handler.pulsar.ports import Admin, Client
@@ -33,7 +35,6 @@ PERMITS: Final = 64
 # At first. Shorter than callers wait for an answer: it leaves them the time to write a marker and to read it.
 SILENT_SECONDS: Final = 3.0
 LONGEST_SILENT_SECONDS: Final = 8.0
-COMPACT_AFTER: Final = 500  # messages that were read and say nothing
 EXPIRY_MS: Final = 30 * 24 * 3_600_000
 WRITE_ANEW_MS: Final = EXPIRY_MS // 4
 
@@ -66,8 +67,6 @@ class Housekeeping(Protocol):
         """Let the topic end with an entry that compaction leaves."""
         ...
 
-    async def compact(self) -> None: ...
-
 
 @dataclass(slots=True)
 class _Known:
@@ -77,7 +76,6 @@ class _Known:
     heads: dict[bytes, Head] = field(default_factory=dict)  # of the values that are in parts
     old: dict[bytes, None] = field(default_factory=dict)  # in order; keys whose value is to be deleted
     read_to: Position | None = None
-    read: int = 0  # messages, in one look
 
 
 class KeptPlaces:
@@ -118,9 +116,9 @@ class KeptPlaces:
             known = _Known() if self._is_outdated else self._known
             self._is_outdated = False
             try:
-                stats = await self._admin.topics.log_stats(self._topic)
+                stats = await self._stats()
                 if known.read_to is not None and not stats.may_hold(known.read_to):
-                    known = _Known()  # somebody has deleted the topic, and a sidecar has made it anew
+                    known = _Known()  # retention has taken it, or somebody has deleted the topic, and a sidecar has made it anew
                 has_read = await self._read_on(known, stats.last)
             except BaseException:
                 self._is_outdated = self._is_outdated or known is not self._known
@@ -139,11 +137,18 @@ class KeptPlaces:
         self._is_outdated = True
         return None
 
+    async def _stats(self) -> LogStats:
+        """Of a log that retention has emptied what is compacted is left: whoever reads to the last entry has to find one."""
+        stats = await self._admin.topics.compaction_stats(self._topic)
+        if stats.log.last is None and stats.compacted_to is not None:
+            await self._write_marker()
+            return await self._admin.topics.log_stats(self._topic)
+        return stats.log
+
     async def _read_on(self, known: _Known, last: Position | None) -> bool:
         """To the last entry. Whether there was something to read."""
         if last is None or (known.read_to is not None and last <= known.read_to):
             return False
-        known.read = 0
         try:
             await self._read_up_to(last, known)
         except NoEntryCame:
@@ -154,16 +159,11 @@ class KeptPlaces:
             await self._write_marker()
             await self._read_up_to((await self._admin.topics.log_stats(self._topic)).last or last, known)
         try:
-            await self._clean_up(known)
+            if known.old:
+                await self._housekeeping.delete_old(partial(self._still_old, known))
         except PulsarError as error:
-            log.info("%s is read, and can't be cleaned up now: %s", self._topic, error)
+            log.info("%s is read, and what is old can't be deleted now: %s", self._topic, error)
         return True
-
-    async def _clean_up(self, known: _Known) -> None:
-        if known.old:
-            await self._housekeeping.delete_old(partial(self._still_old, known))
-        if known.read > len(known.places) + COMPACT_AFTER:
-            await self._housekeeping.compact()
 
     async def _write_marker(self) -> None:
         """A sidecar that may not write the marker can't tell a deletion from slow storage."""
@@ -190,7 +190,6 @@ class KeptPlaces:
                 entry = await anext(entries)
                 self.progress += 1
                 for message in _messages(entry):
-                    known.read += 1
                     if message.key is not None and message.key != MARKER_KEY:
                         self._note(known, message.key, message, entry.position, oldest)
                 known.read_to = entry.position

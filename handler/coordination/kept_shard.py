@@ -14,7 +14,6 @@ from handler.coordination.kept_parts import PART_BYTES, Head, split
 from handler.coordination.kept_places import Kept, KeptPlaces
 from handler.coordination.own_parts import OwnParts
 from handler.ids import WRITER_PREFIX, NewId
-from handler.pulsar.admin import AlreadyExists
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.ports import Admin, Client
 from handler.telemetry import metrics
@@ -26,8 +25,6 @@ log = RateLimitedLog(logging.getLogger(__name__))
 LOOK_SECONDS: Final = 5.0
 # Compaction may move a value while one looks for it.
 LOOKS: Final = 5
-COMPACT_AFTER_WRITES: Final = 500
-COMPACT_AFTER_BYTES: Final = 64 * 1024 * 1024
 
 
 class MadeAnew(Unavailable):
@@ -56,8 +53,6 @@ class KeptShard:
         self._closed: PulsarError | None = None
         self._created_at: str | None = None  # the topic, when it was last asked
         self.times_made_anew = 0  # as far as is known: what was stored before is gone
-        self._written = 0
-        self._written_bytes = 0
 
     @property
     def progress(self) -> int:
@@ -153,8 +148,6 @@ class KeptShard:
     async def _keep(self, key: bytes, value: bytes) -> None:
         writes = await self._writer()
         before, known = self._parts.heads(key), self._places.head(key)
-        self._written += 1
-        self._written_bytes += len(value)
         if len(value) <= PART_BYTES:
             await writes.send(key, value)
         else:
@@ -164,9 +157,6 @@ class KeptShard:
         await self._delete([part_key for of, head in [*replaced, *unnamed] for part_key in head.keys(of)])
         self._parts.has_replaced(key, before)
         self._parts.are_deleted(unnamed)
-        if self._written >= COMPACT_AFTER_WRITES or self._written_bytes >= COMPACT_AFTER_BYTES:
-            self._written = self._written_bytes = 0
-            await self.compact()
 
     async def _keep_in_parts(self, writes: KeyedWrites, key: bytes, value: bytes) -> None:
         head, parts = split(value, self._new_id())
@@ -248,12 +238,3 @@ class KeptShard:
     async def write_marker(self) -> None:
         writes = await self._writer()
         await writes.send(MARKER_KEY, b"after deletions")
-
-    async def compact(self) -> None:
-        """What was asked for is done, whether or not this is possible now: a role that may write often may not compact."""
-        try:
-            await self._admin.topics.compact(self._topic)
-        except AlreadyExists:
-            pass  # it goes on
-        except PulsarError as error:
-            log.info("%s can't be compacted now: %s", self._topic, error)

@@ -52,14 +52,14 @@ class KeptStates:
         self._new_id = new_id
         self._client = client
         self._admin = admin
-        self._topic = f"persistent://{namespace}/__kept_states"
+        self.topic = f"persistent://{namespace}/__kept_states"
         self._shards: list[KeptShard] = []
         self._refused_reads = Refusals()
         self._refused_writes = Refusals()
         self._times_begun_anew = 0  # with another count of partitions
         self._making_anew = asyncio.Lock()
         self._looks_left: dict[KeptShard, int] = {}  # at partitions that may have been created again
-        self._looking = KeptAlive("kept_states", self._topic, self._look)
+        self._looking = KeptAlive("kept_states", self.topic, self._look)
         self.rate = BytesASecond(BYTES_A_SECOND, BYTES_AT_ONCE)  # for what is kept again and again
 
     async def find(self, key: bytes) -> Kept | None:
@@ -67,12 +67,12 @@ class KeptStates:
         try:
             async with while_it_goes_on(ASK_SECONDS, self._progress):
                 if not self._shards:
-                    await self._begin(count_of(self._admin, self._topic))
+                    await self._begin(count_of(self._admin, self.topic))
                 return await self._shard(key).find(key) if self._shards else None
         except TopicMissing:
             return None
         except (PulsarError, TimeoutError) as error:
-            log.warning("%s can't be read, so logs are read instead: %s", self._topic, error or "no answer")
+            log.warning("%s can't be read, so logs are read instead: %s", self.topic, error or "no answer")
             return None
 
     async def look_up(self, key: bytes) -> Kept | None:
@@ -90,7 +90,7 @@ class KeptStates:
             with self._refused_reads.asking(self._number(key), is_granted=lambda: self._progress() > read_before):
                 async with while_it_goes_on(ASK_SECONDS, self._progress):
                     if not self._shards:
-                        await self._begin(count_of(self._admin, self._topic))
+                        await self._begin(count_of(self._admin, self.topic))
                     shards, shard = self._shards, self._shard(key)
                     times = shard.times_made_anew
                     try:
@@ -101,7 +101,7 @@ class KeptStates:
         except TopicMissing:
             return nothing
         except TimeoutError as error:
-            raise Unavailable(f"{self._topic} could not be read within {ASK_SECONDS:.0f} s") from error
+            raise Unavailable(f"{self.topic} could not be read within {ASK_SECONDS:.0f} s") from error
 
     def times_made_anew(self, key: bytes) -> int:
         """It grows when the partition of a key is made anew: what was stored there before is gone."""
@@ -116,24 +116,24 @@ class KeptStates:
         try:
             await self.store(key, value)
         except PulsarError as error:
-            log.warning("%s can't be written, so logs may have to be read again: %s", self._topic, error)
+            log.warning("%s can't be written, so logs may have to be read again: %s", self.topic, error)
             return False
         return True
 
     async def store(self, key: bytes, value: bytes) -> None:
         """The same. Raises PulsarError where it is not stored, or nobody can tell."""
         if len(value) > MAX_BYTES:
-            raise Refused(f"a value of {len(value)} bytes is too large for {self._topic}")
+            raise Refused(f"a value of {len(value)} bytes is too large for {self.topic}")
         try:
             with self._refused_writes.asking(self._number(key)):
                 async with asyncio.timeout(ASK_SECONDS + len(value) / LEAST_BYTES_A_SECOND):
                     await self._store(key, value)
         except TimeoutError as error:
-            raise Unavailable(f"{self._topic} could not be written in time") from error
+            raise Unavailable(f"{self.topic} could not be written in time") from error
 
     async def _store(self, key: bytes, value: bytes) -> None:
         if not self._shards:
-            await self._begin(partitions_of(self._admin, self._topic, PARTITIONS))
+            await self._begin(partitions_of(self._admin, self.topic, PARTITIONS))
         shards, shard = self._shards, self._shard(key)
         times = shard.times_made_anew
         try:
@@ -173,23 +173,23 @@ class KeptStates:
         async with self._making_anew:
             if has_noticed():
                 return
-            count = await partitions_of(self._admin, self._topic, PARTITIONS)
-            await self._admin.topics.create_missing_partitions(self._topic)
+            count = await partitions_of(self._admin, self.topic, PARTITIONS)
+            await self._admin.topics.create_missing_partitions(self.topic)
             if has_noticed():
                 return
             if count == len(known):
-                log.warning("somebody has deleted a partition of %s; it is created again", self._topic)
+                log.warning("somebody has deleted a partition of %s; it is created again", self.topic)
                 number = known.index(gone)
                 known[number] = self._new_shard(number, count)
                 known[number].times_made_anew = gone.times_made_anew + 1
                 self._look_at_others(known[number])
-                gone.close(MadeAnew(f"{self._topic} was made anew"))
+                gone.close(MadeAnew(f"{self.topic} was made anew"))
             else:
-                log.warning("somebody has created %s again, with %d partitions instead of %d", self._topic, count, len(known))
+                log.warning("somebody has created %s again, with %d partitions instead of %d", self.topic, count, len(known))
                 self._times_begun_anew += 1 + max(shard.times_made_anew for shard in known)
                 self._shards = [self._new_shard(number, count) for number in range(count)]
                 for shard in known:
-                    shard.close(MadeAnew(f"{self._topic} was made anew"))
+                    shard.close(MadeAnew(f"{self.topic} was made anew"))
 
     def close(self) -> None:
         self._looking.stop()
@@ -203,7 +203,7 @@ class KeptStates:
             self._shards = [self._new_shard(number, count) for number in range(count)]
 
     def _new_shard(self, number: int, count: int) -> KeptShard:
-        return KeptShard(self._client, self._admin, self._topic, number, count, self._clock, self._new_id, self._look_at_others)
+        return KeptShard(self._client, self._admin, self.topic, number, count, self._clock, self._new_id, self._look_at_others)
 
     def _progress(self) -> int:
         return sum([shard.progress for shard in self._shards])

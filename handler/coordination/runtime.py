@@ -19,6 +19,7 @@ from handler import STORED_FORMAT, __version__
 from handler.clock import Clock
 from handler.coordination.balance import Balance
 from handler.coordination.codec import Codec
+from handler.coordination.compactor import Compactor
 from handler.coordination.directory import ADVERTISED, CONTROL, EXTERNAL, FORMAT, NAMESPACE, NODE, RACK, RELEASE, Directory
 from handler.coordination.election import Election
 from handler.coordination.errors import CoordinatorError
@@ -28,7 +29,7 @@ from handler.coordination.shards import Shards
 from handler.coordination.term import Phase, Term
 from handler.coordination.term_log import PulsarTermLog, TermLog
 from handler.ids import NewId
-from handler.pulsar.errors import PulsarError
+from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.ports import Admin, Client
 from handler.tasks import Backoff, KeptAlive, every
 from handler.telemetry.limits import RateLimitedLog
@@ -43,11 +44,12 @@ BEAT_SECONDS: Final = 1.0
 READY_SECONDS: Final = 10.0
 # While the topic can't be found or made, the admin API is asked no more often than that.
 RETRY_SECONDS: Final = 2.0
-# Counters here are looked at so often; Pulsar is asked only where a shard has grown.
+# Counters here are looked at so often; Pulsar is asked where a shard has grown, and else each minute.
 COMPACT_SECONDS: Final = 10.0
+LOOK_SECONDS: Final = 60.0
 # How often a sidecar that advertises no address looks who leads what: there may be one beside each application.
 BALANCE_SECONDS: Final = 15.0
-# Worth compacting: this many records, and several for each that counts.
+# A shard has grown by this many records, and by several for each that counts.
 COMPACT_RECORDS: Final = 10_000
 COMPACT_RATIO: Final = 4
 
@@ -119,7 +121,8 @@ class CoordinatorRuntime(Generic[C]):
             every(BEAT_SECONDS, f"{topic.kind}_directory", self._refresh_directory),
             *coordinator.tasks(),
         ]
-        self._compacted: dict[str, int] = {}  # by shard: how many records it had then
+        self._compactor = Compactor(admin, self._write_marker)
+        self._looked_at: dict[str, tuple[float, int]] = {}  # by partition: when, and how many records it had then
 
     @property
     def topic(self) -> str:
@@ -212,25 +215,29 @@ class CoordinatorRuntime(Generic[C]):
                 self._elections[number].claim()
 
     async def _compact(self) -> None:
-        """Let Pulsar compact the shards that have grown: whoever loads them next reads what counts.
-
-        Also those that never were: until then no cursor keeps what retention would take.
-        """
+        """Have the shards compacted that have grown: whoever loads them next reads what counts, and retention may take the rest."""
+        now = self._loop.time()
         for number, shard in enumerate(self.coordinator.shards):
             term: Term[Any] = shard.term
+            partition = f"{self._topic.pulsar}-partition-{number}"
             if term.phase is not Phase.LEADING:
-                self._compacted.pop(term.name, None)
+                self._looked_at.pop(partition, None)
+                self._compactor.forget(partition)
                 continue
-            topic = f"{self._topic.pulsar}-partition-{number}"
+            at, records = self._looked_at.get(partition, (-LOOK_SECONDS, 0))
+            if now - at < LOOK_SECONDS and term.record_count - records <= max(COMPACT_RECORDS, COMPACT_RATIO * term.live_record_count):
+                continue
             try:
-                known = self._compacted.get(term.name)
-                if known is None:
-                    self._compacted[term.name] = 0
-                    due = not await self._admin.topics.is_compacted(topic)
-                else:
-                    due = term.record_count - known > max(COMPACT_RECORDS, COMPACT_RATIO * term.live_record_count)
-                if due:
-                    await self._admin.topics.compact(topic)
-                    self._compacted[term.name] = term.record_count
+                stats = await self._admin.topics.compaction_stats(partition)
             except PulsarError as error:
-                limited.info("%s can't be compacted now: %s", term.name, error)
+                limited.info("%s can't be looked at: %s", partition, error)
+                continue
+            self._looked_at[partition] = now, term.record_count
+            await self._compactor.look(partition, stats)
+
+    async def _write_marker(self, partition: str) -> None:
+        term: Term[Any] = self.coordinator.shards[int(partition.rpartition("-")[2])].term
+        try:
+            await term.prove()
+        except CoordinatorError as error:
+            raise Unavailable(f"{term.name} is not led here any more") from error

@@ -15,6 +15,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from handler.clock import Clock
 from handler.coordination.codec import Codec, Pair
+from handler.coordination.compacted_topic import check_beginning, first_index_of
 from handler.ids import NewId
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -109,6 +110,7 @@ class PulsarTermLog(TermLog[R]):
         if await self._admin.topics.compacted_ledger(self._topic) != before:
             # A record read before that may since have been deleted, and the deletion be compacted away.
             raise Unavailable(f"{self._topic} was compacted while it was read")
+        await check_beginning(self._client, self._topic, before, reading.first_index)
 
     def append_marker(self) -> None:
         """A record that says nothing. Its receipt proves that nobody else has written since this one became the only writer."""
@@ -225,6 +227,7 @@ class _Reading(ConsumerEvents, Generic[R]):
         self._marker_at = marker_at
         self._entries: deque[RawEntry] = deque()  # no more than was granted
         self._reached: Position | None = None
+        self.first_index: int | None = None
         self._ended: PulsarError | None = None
         self._news = asyncio.Event()
         marker_at.add_done_callback(lambda _: self._news.set())
@@ -241,6 +244,8 @@ class _Reading(ConsumerEvents, Generic[R]):
             entry = self._entries.popleft()
             if self._reached is not None and entry.position <= self._reached:
                 continue  # the dispatcher began again
+            if self._reached is None:
+                self.first_index = first_index_of(entry)
             messages, count = self._messages(entry)
             for message in messages:
                 self._deliver(message, entry.position)

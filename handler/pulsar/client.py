@@ -169,6 +169,11 @@ class PulsarClient:
         """A Failover consumer; the one with the lowest priority number is the active one."""
         return await Reader.join(await self._owner(topic, "lead"), topic, subscription, name, priority, events, metadata)
 
+    async def version_of_owner(self, topic: str) -> str | None:
+        """What the broker that serves `topic` says it is; None behind a Pulsar proxy, which says what itself is."""
+        connection = await self._owner(topic, "lead")
+        return None if connection.is_behind_proxy else connection.server_version
+
     async def reach(self, topic: str) -> None:
         """Find and connect to the broker that would serve `topic`, whether the topic exists or not."""
         await self._look_up(topic, "read")

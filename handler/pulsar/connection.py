@@ -65,6 +65,7 @@ class Connection(asyncio.Protocol):
         self.max_message_size = _DEFAULT_MAX_MESSAGE
         self.protocol_version = 0
         self.server_version = ""
+        self.is_behind_proxy = False
         self.producers: dict[int, ProducerEvents] = {}
         self.consumers: dict[int, ConsumerEvents] = {}
         self.last_used = 0.0
@@ -110,6 +111,7 @@ class Connection(asyncio.Protocol):
         command.connect.auth_method_name = "none"
         if proxy_to is not None:
             command.connect.proxy_to_broker_url = proxy_to
+            self.is_behind_proxy = proxy_to != self.url.removeprefix("pulsar://")  # a standalone broker names itself
         # Only what is meant: a flag is a promise about frames this client can handle.
         flags = command.connect.feature_flags
         flags.supports_auth_refresh = True

@@ -111,3 +111,25 @@ class LogStats(NamedTuple):
             if entries <= 0 or size <= 0:
                 return at
         return at
+
+
+class CompactionStats(NamedTuple):
+    """A partition of a compacted topic as the broker describes it."""
+
+    log: LogStats
+    compacted_to: Position | None  # the cursor of compaction, which holds all that stands behind it; None where there is none
+    compacted_ledger: int  # that holds what was left of all before; -1 where none is known
+    cursors_ledger: int  # the same, as the cursor has it: the broker knows this one when it loads the topic next
+    compacted_entries: int
+    compacted_bytes: int
+
+    @property
+    def has_news(self) -> bool:
+        """Whether anything stands behind what is compacted."""
+        last = self.log.last
+        return last is not None and (self.compacted_to is None or last > self.compacted_to)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a finite retention takes nothing that counts, also when its broker has loaded the partition anew."""
+        return self.compacted_to is not None and self.compacted_ledger >= 0 and self.compacted_ledger == self.cursors_ledger

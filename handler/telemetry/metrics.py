@@ -36,6 +36,9 @@ ANSWER_BYTES = Gauge("kafka_sidecar_answer_bytes", "Bytes of fetch answers that 
 STALLED = Counter("kafka_sidecar_stalled_total", "Connections closed because they held bytes and did not move, while others waited.")
 GROUPS = Gauge("kafka_sidecar_groups", "Consumer groups coordinated here.")
 GROUP_SHARDS = Gauge("kafka_sidecar_group_shards", "Partitions of __consumer_offsets that this sidecar leads.")
+INTERNAL_TOPIC_BYTES = Gauge(
+    "kafka_sidecar_internal_topic_bytes", "Bytes that Pulsar stores of an internal topic, told by who looks after it.", ["topic"]
+)
 COMMITTED_OFFSETS = Gauge("kafka_sidecar_committed_offsets", "Committed offsets of the groups coordinated here.")
 REBALANCES = Counter("kafka_sidecar_rebalances_total", "Rebalances that came to their end.")
 COMMITS = Counter("kafka_sidecar_commits_total", "Offsets committed.")

@@ -17,7 +17,7 @@ from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from handler.pulsar.messages import read_messages, write_batch
 from handler.pulsar.ports import Admin, BatchProducer, Client
 from handler.pulsar.producer import WAIT_FOR_EXCLUSIVE
-from tests.contract.case import Case, until
+from tests.contract.case import ENTRIES_OF_A_LEDGER, Case, until
 
 SUBSCRIPTION: Final = "leaders"
 
@@ -33,6 +33,10 @@ class Internal(Protocol):
     def client(self, name: str) -> Client: ...
     async def cut(self, name: str) -> None:
         """All connections of that client break."""
+        ...
+
+    def roll(self) -> None:
+        """The ledger has `ENTRIES_OF_A_LEDGER`, so the next entry begins another."""
         ...
 
 
@@ -305,12 +309,47 @@ async def what_is_compacted_again_is_the_last_of_all(internal: Internal) -> None
 async def a_topic_that_has_been_compacted_says_so(internal: Internal) -> None:
     one = await keeper(internal, "a")
     await one.write((b"k", b"1"))
-    assert not await internal.admin.topics.is_compacted(internal.partition)
+    before = await internal.admin.topics.compaction_stats(internal.partition)
+    assert (before.compacted_to, before.compacted_ledger, before.cursors_ledger, before.has_news) == (None, -1, -1, True)
     await compacted(internal)
-    assert await internal.admin.topics.is_compacted(internal.partition)
+    after = await internal.admin.topics.compaction_stats(internal.partition)
+    assert after.compacted_to == after.log.last
+    assert after.compacted_ledger == after.cursors_ledger >= 0
+    assert (after.compacted_entries, after.has_news) == (1, False)
     await one.write((b"k", b"2"))
     try:
         for _ in range(2):
             await internal.admin.topics.compact(internal.partition)
     except AlreadyExists:
         pass  # the first of them is under way
+
+
+@case("RawReader, AbstractTwoPhaseCompactor: an empty topic")
+async def compacting_an_empty_topic_makes_the_cursor_and_no_ledger(internal: Internal) -> None:
+    await internal.admin.topics.compact(internal.partition)
+    async with asyncio.timeout(30):
+        while (stats := await internal.admin.topics.compaction_stats(internal.partition)).compacted_to is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    assert (stats.compacted_ledger, stats.cursors_ledger, stats.has_news) == (-1, -1, False)
+
+
+@case("ManagedLedgerImpl.internalTrimLedgers: the cursor of compaction")
+async def retention_takes_what_is_compacted_and_readers_are_given_what_is_left_of_it(internal: Internal) -> None:
+    one = await keeper(internal, "a")
+    for number in range(ENTRIES_OF_A_LEDGER):
+        await one.write((b"k%d" % (number % 3), b"%d" % number))
+    internal.roll()
+    await compacted(internal)
+    behind = [await one.write((b"k0", b"behind")) for _ in range(ENTRIES_OF_A_LEDGER)]
+    internal.roll()
+    behind.append(await one.write((b"k0", b"behind")))
+    await internal.admin.policies.set_retention(internal.topic, 0, 0)
+    async with asyncio.timeout(60):
+        while (stats := await internal.admin.topics.compaction_stats(internal.partition)).log.first != behind[0]:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    assert stats.log.last == behind[-1], "what is not compacted is held, though its ledger is closed"
+    assert stats.compacted_entries == 3
+    async with reading(internal) as found:
+        await until(lambda: found.entries and found.entries[-1].position == behind[-1])
+    assert found.messages[:3] == [(b"k%d" % (number % 3), b"%d" % number) for number in range(ENTRIES_OF_A_LEDGER - 3, ENTRIES_OF_A_LEDGER)]
+    assert len(found.messages) == 3 + len(behind)

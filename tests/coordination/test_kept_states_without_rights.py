@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from handler.coordination import kept_places, kept_shard, refusals
+from handler.coordination import kept_places, refusals
 from handler.coordination.kept_places import EXPIRY_MS
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import NotPermitted, Unavailable
@@ -42,21 +42,6 @@ async def test_who_may_not_write_finds_what_is_there_though_some_of_it_is_old(mo
     mine.close()
 
 
-async def test_who_may_not_compact_stores_and_finds_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_places, "COMPACT_AFTER", 1)
-    monkeypatch.setattr(kept_shard, "COMPACT_AFTER_WRITES", 2)
-    topic = InternalTopic()
-    mine, other = states(topic), states(topic)
-    monkeypatch.setattr(topic, "compact", refused)
-    for value in (b"1", b"2", b"3", b"4"):
-        await mine.store(b"a", value)
-    found = await other.look_up(b"a")
-    assert found is not None
-    assert found.value == b"4"
-    other.close()
-    mine.close()
-
-
 @pytest.mark.parametrize("what", ["read", "write"])
 async def test_a_missing_right_is_believed_when_it_has_been_told_for_long(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that can't read its policies for a moment tells it too, and whoever believed it would take what is kept for lost."""
@@ -68,12 +53,12 @@ async def test_a_missing_right_is_believed_when_it_has_been_told_for_long(what: 
         await (other.look_up(b"a") if what == "read" else other.store(b"b", b"1"))
 
     with monkeypatch.context() as patch:
-        patch.setattr(topic, "log_stats" if what == "read" else "producer", refused)
+        patch.setattr(topic, "compaction_stats" if what == "read" else "producer", refused)
         for _ in range(2):
             with pytest.raises(Unavailable):
                 await asked()
     await asked()
-    monkeypatch.setattr(topic, "log_stats" if what == "read" else "producer", refused)
+    monkeypatch.setattr(topic, "compaction_stats" if what == "read" else "producer", refused)
     topic.lose()
     with pytest.raises(Unavailable):
         await asked()

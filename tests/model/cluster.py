@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from handler.pulsar import ports
-from handler.pulsar.admin import COMPACTION, AlreadyExists
+from handler.pulsar.admin import COMPACTION, AlreadyExists, NoTopicPolicies
 from handler.pulsar.client import Purpose
-from handler.pulsar.entry import LogStats, Position
+from handler.pulsar.entry import CompactionStats, LogStats, Position
 from handler.pulsar.errors import TopicMissing, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from handler.pulsar.producer import SHARED, WAIT_FOR_EXCLUSIVE
@@ -36,6 +36,9 @@ class Cluster:
         """`new_log`: of a topic's partition."""
         self.moods = moods
         self._new_log = new_log
+        self.version = "4.2.4"
+        self.settings: dict[str, str] = {}
+        self.keeps_topic_policies = True
         self.topics: dict[str, list[InternalLog]] = {}
 
     def create(self, topic: str, partitions: int) -> None:
@@ -89,8 +92,12 @@ class ClusterClient(ports.Client):
         log = self._cluster.log(topic)
         return log.candidate_as(subscription, name, priority, events, metadata, self._caller.way(log.opens("candidate", self._name)))
 
+    async def version_of_owner(self, topic: str) -> str | None:
+        await self._caller.ask()
+        return f"Pulsar Server{self._cluster.version}"
 
-class ClusterAdmin(ports.Admin, ports.Topics, ports.Subscriptions, ports.Namespaces):
+
+class ClusterAdmin(ports.Admin, ports.Topics, ports.Subscriptions, ports.Policies, ports.Namespaces):
     """Its admin API. What a topic's owner is asked for may be late, but is never old."""
 
     def __init__(self, cluster: Cluster, caller: Caller) -> None:
@@ -107,11 +114,29 @@ class ClusterAdmin(ports.Admin, ports.Topics, ports.Subscriptions, ports.Namespa
         return self
 
     @property
+    def policies(self) -> ClusterAdmin:
+        return self
+
+    @property
     def cluster(self) -> ClusterAdmin:
         return self
 
+    async def namespace_policies(self, namespace: str) -> dict[str, Any]:
+        await self._caller.ask()
+        return {"retention_policies": {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}}
+
+    async def broker_settings(self) -> dict[str, str]:
+        await self._caller.ask()
+        return self._cluster.settings
+
     async def create_namespace(self, namespace: str) -> None: ...
     async def keep_for_ever(self, namespace: str) -> None: ...
+
+    async def partitioned_topics(self, namespace: str) -> list[str]:
+        await self._caller.ask()
+        found = [topic for topic in self._cluster.topics if topic.startswith(f"persistent://{namespace}/")]
+        await self._caller.hear()
+        return found
 
     async def is_partitioned(self, topic: str) -> bool:
         await self._caller.ask()
@@ -171,9 +196,33 @@ class ClusterAdmin(ports.Admin, ports.Topics, ports.Subscriptions, ports.Namespa
         await self._caller.hear()
         return found
 
-    async def is_compacted(self, partition: str) -> bool:
+    async def compaction_stats(self, partition: str) -> CompactionStats:
         await self._caller.ask()
-        return self._cluster.log(partition).was_compacted
+        log = self._cluster.log(partition)
+        size = sum(len(entry.payload) for entry in log.compacted)
+        found = CompactionStats(log.stats_now(), log.compaction_cursor, log.compacted_ledger, log.cursors_ledger, len(log.compacted), size)
+        await self._caller.hear()
+        return found
+
+    async def retention(self, topic: str) -> tuple[int, int] | None:
+        await self._caller.ask()
+        found = self._logs_of(topic)[0].retention
+        await self._caller.hear()
+        return found
+
+    async def set_retention(self, topic: str, minutes: int, megabytes: int) -> None:
+        await self._caller.ask()
+        for log in self._logs_of(topic):
+            log.retention = minutes, megabytes
+            log.take_what_is_old()
+        await self._caller.hear()
+
+    def _logs_of(self, topic: str) -> list[InternalLog]:
+        if not self._cluster.keeps_topic_policies:
+            raise NoTopicPolicies("these brokers keep none")
+        if topic not in self._cluster.topics:
+            raise TopicMissing(topic)
+        return self._cluster.topics[topic]
 
     async def acknowledged(self, partition: str, name: str) -> Position | None:
         assert name == COMPACTION

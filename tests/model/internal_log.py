@@ -64,10 +64,11 @@ class CompactedReader(Reader):
 
 class Candidate(Connection):
     def __init__(
-        self, log: InternalLog, way: Way, name: str, priority: int, events: ConsumerEvents, metadata: Mapping[bytes, bytes]
-    ) -> None:
+        self, log: InternalLog, election: _Election, way: Way, name: str, priority: int, events: ConsumerEvents,
+        metadata: Mapping[bytes, bytes],
+    ) -> None:  # fmt: skip
         super().__init__(log, way)
-        self.log = log
+        self._election = election
         self.name = name
         self.priority = priority
         self.metadata = {key.decode(): value.decode() for key, value in metadata.items()}
@@ -77,7 +78,7 @@ class Candidate(Connection):
         self.down(lambda: self._events.on_active(active is self))
 
     def cut(self, reason: Any = None) -> None:
-        self.way.up(lambda: self.log.strike(self))
+        self.way.up(lambda: self._election.strike(self))
         super().cut(reason)
 
     def close(self) -> None:
@@ -85,11 +86,59 @@ class Candidate(Connection):
         self.way.up(self._closed)
 
     def _closed(self) -> None:
-        self.log.strike(self)
+        self._election.strike(self)
         self.forget()
 
     def tell_end(self, reason: Any) -> None:
         self._events.on_end(reason)
+
+
+class _Election:
+    """Of one Failover subscription: AbstractDispatcherSingleActiveConsumer.pickAndScheduleActiveConsumer."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, partition: int) -> None:
+        self._loop = loop
+        self._partition = partition
+        self._candidates: list[Candidate] = []
+        self._active: Candidate | None = None
+        self._telling: asyncio.TimerHandle | None = None
+
+    def join(self, candidate: Candidate) -> None:
+        self._candidates.append(candidate)
+        if not self._pick():
+            candidate.tell(self._active)  # it alone, and at once
+
+    def strike(self, candidate: Candidate) -> None:
+        """From the list: the broker has noticed that it is gone."""
+        if candidate in self._candidates:
+            self._candidates.remove(candidate)
+            self._pick()
+
+    def _pick(self) -> bool:
+        """Whether another is active from now on. All are told so later, by one task for all changes until then."""
+        self._candidates.sort(key=lambda one: (one.priority, one.name))
+        first = [one for one in self._candidates if one.priority == self._candidates[0].priority]
+        active = first[self._partition % len(first)] if first else None
+        if active is self._active:
+            return False
+        self._active = active
+        if self._telling is None and active is not None:
+            self._telling = self._loop.call_later(FAILOVER_SECONDS, self._tell_all, context=NOBODYS)
+        return True
+
+    def _tell_all(self) -> None:
+        self._telling = None
+        for one in list(self._candidates):
+            one.tell(self._active)
+
+    def stats(self) -> dict[str, Any]:
+        """The new active candidate is named at once."""
+        listed = [{"consumerName": one.name, "metadata": one.metadata} for one in self._candidates]
+        return {"activeConsumerName": self._active.name if self._active is not None else "", "consumers": listed}
+
+    def end(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
 
 
 class InternalLog(Topic):
@@ -99,14 +148,12 @@ class InternalLog(Topic):
         self.partition = partition
         self.exclusive: BatchWriter | None = None
         self._waiting: deque[_Waiting] = deque()
-        self.subscription: str | None = None
-        self._candidates: list[Candidate] = []
-        self._active: Candidate | None = None
-        self._telling: asyncio.TimerHandle | None = None
+        self._elections: dict[str, _Election] = {}  # by subscription
         self.compacted: list[RawEntry] = []
-        self.compacted_ledger = -1
+        self.compacted_ledger = self.cursors_ledger = -1
         self.horizon: Position | None = None
         self.is_compacting = False
+        self.retention: tuple[int, int] | None = None  # minutes and MiB; None keeps all
         self._compactions = 0
 
     # --- AbstractTopic.incrementTopicEpochIfNeeded, handleProducerRemoved
@@ -153,51 +200,22 @@ class InternalLog(Topic):
             if self._waiting:
                 self._let_in(self._waiting.popleft())
 
-    # --- AbstractDispatcherSingleActiveConsumer.pickAndScheduleActiveConsumer
+    # --- elections
 
     def candidate_as(
         self, subscription: str, name: str, priority: int, events: ConsumerEvents, metadata: Mapping[bytes, bytes], way: Way
     ) -> Candidate:
-        candidate = Candidate(self, way, name, priority, events, metadata)
-        self.subscription = subscription
+        election = self._elections.setdefault(subscription, _Election(self.loop, self.partition))
+        candidate = Candidate(self, election, way, name, priority, events, metadata)
         if self.conduct.forgets_reader():
             # It stands at what is being closed, where nobody else does. Whoever asks the topic later is not told of it.
             self.loop.call_later(FAILOVER_SECONDS, candidate.tell, candidate, context=NOBODYS)
-            return candidate
-        self._candidates.append(candidate)
-        if not self._pick():
-            candidate.tell(self._active)  # it alone, and at once
+        else:
+            election.join(candidate)
         return candidate
 
-    def strike(self, candidate: Candidate) -> None:
-        """From the list: the broker has noticed that it is gone."""
-        if candidate in self._candidates:
-            self._candidates.remove(candidate)
-            self._pick()
-
-    def _pick(self) -> bool:
-        """Whether another is active from now on. All are told so later, by one task for all changes until then."""
-        self._candidates.sort(key=lambda one: (one.priority, one.name))
-        first = [one for one in self._candidates if one.priority == self._candidates[0].priority]
-        active = first[self.partition % len(first)] if first else None
-        if active is self._active:
-            return False
-        self._active = active
-        if self._telling is None and active is not None:
-            self._telling = self.loop.call_later(FAILOVER_SECONDS, self._tell_all, context=NOBODYS)
-        return True
-
-    def _tell_all(self) -> None:
-        self._telling = None
-        for one in list(self._candidates):
-            one.tell(self._active)
-
     def subscription_stats(self) -> dict[str, Any]:
-        """By subscription: there is one. The new active candidate is named at once."""
-        listed = [{"consumerName": one.name, "metadata": one.metadata} for one in self._candidates]
-        if self.subscription is None:
-            return {}
-        return {self.subscription: {"activeConsumerName": self._active.name if self._active is not None else "", "consumers": listed}}
+        return {name: election.stats() for name, election in self._elections.items()}
 
     # --- TwoPhaseCompactor, CompactedTopicImpl
 
@@ -222,11 +240,48 @@ class InternalLog(Topic):
             return  # the topic was closed
         self.is_compacting = False
         first = 0 if self.horizon is None else bisect_right(self.entries, self.horizon, key=_position)
-        until = bisect_right(self.entries, last, key=_position)
+        first, until = max(first, self.trimmed), bisect_right(self.entries, last, key=_position)
         self.compacted = compacted([*self.compacted, *self.entries[first:until]])
         self.horizon = last
         self._compactions += 1
-        self.compacted_ledger = 1_000_000 + self._compactions
+        self.compacted_ledger = self.cursors_ledger = 1_000_000 + self._compactions
+        self.take_what_is_old()
+
+    # --- ManagedLedgerImpl.internalTrimLedgers
+
+    def roll(self) -> None:
+        super().roll()
+        self.take_what_is_old()
+
+    def take_what_is_old(self) -> None:
+        """Closed ledgers at the front, up to the cursor of compaction. Where there is no such cursor nothing is held."""
+        if self.retention is None or self.retention[0] < 0 or not self.entries:
+            return
+        oldest = self.conduct.now_ms() - self.retention[0] * 60_000
+        until = self.trimmed
+        for place in range(self.trimmed, len(self.entries)):
+            entry = self.entries[place]
+            ends_ledger = place + 1 == len(self.entries) or self.entries[place + 1].position.ledger != entry.position.ledger
+            is_held = self.was_compacted and (self.horizon is None or entry.position > self.horizon)
+            if entry.position.ledger == self.ledger or is_held or (entry.broker_timestamp or 0) > oldest:
+                break
+            if ends_ledger:
+                until = place + 1
+        self.trimmed = until
+
+    def kept_though_old(self, minutes: int) -> str | None:
+        """What this log keeps though it was to be gone, in words."""
+        if self.retention != ((minutes, -1) if minutes else (0, 0)):
+            return f"the retention {self.retention}"
+        behind = len(self.entries) - (0 if self.horizon is None else bisect_right(self.entries, self.horizon, key=_position))
+        return f"{behind} entries behind {len(self.compacted)} that are compacted" if behind * 4 >= max(4, len(self.compacted)) else None
+
+    @property
+    def compaction_cursor(self) -> Position | None:
+        """It is made when the first compaction begins, before the first entry."""
+        if self.horizon is not None or not self.was_compacted:
+            return self.horizon
+        return Position(self.entries[0].position.ledger if self.entries else self.ledger, -1)
 
     @property
     def was_compacted(self) -> bool:
@@ -240,11 +295,9 @@ class InternalLog(Topic):
         self.is_compacting = False
         waiting, self._waiting = self._waiting, deque()
         self.exclusive = None
-        self._candidates.clear()
-        self._active = None
-        if self._telling is not None:
-            self._telling.cancel()
-            self._telling = None
+        elections, self._elections = self._elections, {}
+        for election in elections.values():
+            election.end()
         super()._end(recovered)
         for one in waiting:
             if not one.is_in.done():

@@ -109,15 +109,6 @@ async def test_what_nobody_understands_is_passed_over(topic: InternalTopic, open
     assert await opened().of(PARTITION) == LATE
 
 
-async def test_the_topic_is_compacted_now_and_then(topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followed_topic, "WRITES_BETWEEN_COMPACTIONS", 10)
-    topic.fail_compaction = 2
-    mine = opened()
-    for offset in range(30):
-        await mine.put(PARTITION, MovedStart(Position(1, offset), offset))
-    assert topic.compactions == 4, "once when it was made, so that retention leaves it alone; a failure is none of a move"
-
-
 async def test_a_lesser_move_that_is_read_while_loading_is_mended_too(topic: InternalTopic, opened: Open) -> None:
     writer = Writer(topic, cast(Any, Silent()))
     for number, moved in enumerate((LATE, EARLY)):
@@ -204,3 +195,26 @@ async def test_silence_is_the_end_only_where_compaction_has_come_so_far(
     else:
         with pytest.raises(Unavailable):
             await stored(topic)
+
+
+async def test_what_was_deleted_while_nobody_read_is_forgotten_though_compaction_took_the_deletion(
+    topic: InternalTopic, opened: Open
+) -> None:
+    mine = opened()
+    await mine.put(PARTITION, EARLY)
+    await mine.put("other", LATE)
+    topic.entries.pop()
+    topic.lose()
+    async with asyncio.timeout(5.0):
+        while await mine.of("other") is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert await mine.of(PARTITION) == EARLY
+
+
+async def test_what_is_compacted_while_it_is_read_is_read_again(topic: InternalTopic, opened: Open) -> None:
+    """A value that was read may have been deleted since, and the deletion be compacted away."""
+    await opened().put(PARTITION, EARLY)
+    readings = len(topic.readers)
+    topic.compacts_while_read = 1
+    assert await opened().of(PARTITION) == EARLY
+    assert topic.readers_opened - readings >= 2

@@ -151,7 +151,7 @@ QUESTIONS: list[Callable[[PulsarAdmin], Awaitable[Any]]] = [
     lambda admin: admin.topics.find_time(TOPIC, 3),
     lambda admin: admin.topics.partition_stats(TOPIC),
     lambda admin: admin.topics.compacted_ledger(TOPIC),
-    lambda admin: admin.topics.is_compacted(TOPIC),
+    lambda admin: admin.topics.compaction_stats(TOPIC),
     lambda admin: admin.subscriptions.acknowledged(TOPIC, "s"),
     lambda admin: admin.cluster.clusters(),
     lambda admin: admin.cluster.broker_settings(),

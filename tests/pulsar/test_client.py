@@ -55,6 +55,20 @@ async def test_a_topic_behind_a_proxy_is_reached_through_the_service_url() -> No
         await client.producer(TOPIC, "w", Events())
         targets = [link.connect.connect.proxy_to_broker_url for link in proxy.links]
         assert targets == ["", "broker-7:6650"]
+        assert await client.version_of_owner(TOPIC) is None, "it is the proxy that answers"
+        await client.close()
+
+
+async def test_a_standalone_broker_is_reached_through_itself_and_says_what_it_is() -> None:
+    def stands_alone(command: BaseCommand, link: Link) -> None:
+        if command.type == Type.LOOKUP:
+            link.send(looked_up(command, broker.url, through_service=True))
+        else:
+            serves(command, link, broker)
+
+    async with fake_broker(stands_alone) as broker:
+        client = PulsarClient(broker.url)
+        assert await client.version_of_owner(TOPIC) == "fake"
         await client.close()
 
 

@@ -15,7 +15,7 @@ from handler.clock import Clock
 from handler.coordination.kept_states import KeptStates
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.entry import LogStats, Position, RawEntry
+from handler.pulsar.entry import CompactionStats, LogStats, Position, RawEntry
 from handler.pulsar.errors import TopicMissing, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from handler.pulsar.messages import Message, read_messages
@@ -46,6 +46,8 @@ class KeptTopic(Topic):
         self._draw = self._chance.of("compaction")
         self._left_out: set[Position] = set()  # entries that compaction has left out
         self.compacted_to: Position | None = None
+        self.compactions = 0
+        self._gives_back = self._chance.of("retention").random() < 0.5  # what is compacted, at once
         self._compacts_soon()
 
     @property
@@ -98,6 +100,17 @@ class KeptTopic(Topic):
                 self._left_out.add(entry.position)
         if count:
             self.compacted_to = self.entries[count - 1].position
+            self.compactions += 1
+            if self._gives_back:
+                self.roll()
+
+    def stats_now(self) -> LogStats:
+        """Without the closed ledgers that retention has taken: of these only what is compacted is left, and readers are given that."""
+        stats, end = super().stats_now(), self.compacted_to
+        if not self._gives_back or end is None:
+            return stats
+        left = [one for one in stats.ledgers if one.ledger == self.ledger or Position(one.ledger, one.entries - 1) > end]
+        return LogStats(tuple(left), stats.empty_ledger)
 
     def is_hidden(self, entry: RawEntry) -> bool:
         return entry.position in self._left_out
@@ -188,13 +201,16 @@ class _Asked:
         await self._caller.hear()
         return found
 
+    async def compaction_stats(self, topic: str) -> CompactionStats:
+        await self._caller.ask()
+        ledger = self._topic.compactions or -1
+        found = CompactionStats(self._topic.stats_now(), self._topic.compacted_to, ledger, ledger, 0, 0)
+        await self._caller.hear()
+        return found
+
     async def acknowledged(self, topic: str, name: str) -> Position | None:
         await self._caller.ask()
         return self._topic.compacted_to
-
-    async def compact(self, topic: str) -> None:
-        await self._caller.ask()
-        self._topic.compact_soon()
 
     async def create_namespace(self, namespace: str) -> None: ...
     async def keep_for_ever(self, namespace: str) -> None: ...

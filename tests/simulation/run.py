@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from handler.coordination import kept_parts, kept_places, kept_shard
+from handler.coordination import kept_parts, kept_shard
 from handler.partition import kept_fold, opening
 from handler.partition.fold import log_times
 from handler.partition.read import catch_up_reader, replay
@@ -30,7 +30,6 @@ from tests.simulation.simulated import Constant, simulated
 from tests.simulation.tally import tallied
 
 KEPT_SOON_SECONDS: Final = 1.0
-COMPACT_SOON: Final = 10  # messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +144,6 @@ def constants(bounds: Bounds) -> Sequence[Constant]:
         (replay, "TOO_FAR_ENTRIES", bounds.too_far),
         (kept_parts, "PART_BYTES", bounds.part_bytes),
         (kept_shard, "PART_BYTES", bounds.part_bytes),
-        (kept_shard, "COMPACT_AFTER_WRITES", COMPACT_SOON),
-        (kept_places, "COMPACT_AFTER", COMPACT_SOON),
         (kept_fold, "KEPT_ANEW_AFTER", bounds.kept_after),
         (kept_fold, "KEPT_SECONDS", kept_fold.KEPT_SECONDS if bounds.kept_after == kept_fold.KEPT_ANEW_AFTER else KEPT_SOON_SECONDS),
     )

@@ -87,6 +87,9 @@ class ModelInternal:
         context = self._contexts.setdefault(name, copy_context())
         return ClusterClient(self._cluster, name, DrawnCaller(self._conduct, name, context))
 
+    def roll(self) -> None:
+        self._cluster.log(self.partition).roll()
+
     async def cut(self, name: str) -> None:
         for connection in list(self._cluster.log(self.partition).connections):
             if isinstance(connection.way, DrawnWay) and connection.way.context is self._contexts[name]:

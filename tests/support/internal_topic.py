@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from handler.coordination.compacted_topic import MARKER_KEY
 from handler.pulsar.admin import COMPACTION
-from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
+from handler.pulsar.entry import CompactionStats, LedgerInfo, LogStats, Position, RawEntry
 from handler.pulsar.errors import TopicMissing, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
 from handler.pulsar.messages import read_messages
@@ -22,14 +22,15 @@ class InternalTopic:
     entries: list[RawEntry] = field(default_factory=list)
     readers: list[Reader] = field(default_factory=list)
     writers: list[Writer] = field(default_factory=list)
-    compactions: int = 0
     refuse: int = 0
-    fail_compaction: int = 0
     making: int = 1  # partitions
     ledger: int = 1
     compacted_to: Position | None = None
+    gone: int = 0  # entries that retention has taken: of these readers are given what is compacted
     left_out: set[int] = field(default_factory=set)  # entries that compaction has left out
     gives_nothing: bool = False  # a broker under load
+    compacts_while_read: int = 0  # so many of the next readings
+    readers_opened: int = 0
     seconds_until_first: float = 0.0  # that each reader waits for its first entry
 
     @property
@@ -73,15 +74,14 @@ class InternalTopic:
 
     async def log_stats(self, topic: str) -> LogStats:
         await self.partitions(topic)
-        return LogStats((LedgerInfo(self.ledger, len(self.entries), 1),) if self.entries else ())
+        return LogStats((LedgerInfo(self.ledger, len(self.entries), 1),) if len(self.entries) > self.gone else ())
 
-    async def is_compacted(self, topic: str) -> bool:
-        return self.compactions > 0
+    async def compaction_stats(self, topic: str) -> CompactionStats:
+        ledger = -1 if self.compacted_to is None else 1_000 + self.compacted_to.entry
+        return CompactionStats(await self.log_stats(topic), self.compacted_to, ledger, ledger, 0, 0)
 
-    async def compact(self, topic: str) -> None:
-        self.compactions += 1
-        if self.compactions == self.fail_compaction:
-            raise Unavailable("not now")
+    async def compacted_ledger(self, topic: str) -> int:
+        return (await self.compaction_stats(topic)).compacted_ledger
 
     async def producer(self, topic: str, name: str, events: ProducerEvents, purpose: str) -> Writer:
         if self.refuse:
@@ -93,6 +93,10 @@ class InternalTopic:
 
     async def reader(self, topic: str, start: Position | None, events: ConsumerEvents, compacted: bool, purpose: str) -> Reader:
         assert compacted
+        self.readers_opened += 1
+        if self.compacts_while_read:
+            self.compacts_while_read -= 1
+            self.compacted_to = Position(self.ledger, len(self.entries) - 1)
         self.readers.append(Reader(self, events, 0 if start is None or start.ledger != self.ledger else start.entry))
         return self.readers[-1]
 

@@ -50,10 +50,11 @@ class SubscriptionAdmin:
 
     async def acknowledged(self, partition: str, name: str) -> Position | None:
         """The entry up to which a durable subscription has acknowledged all; None where there is no such subscription."""
-        return await self._http.get(path_of(partition) + "/internalStats", partial(_mark_delete_position, name))
+        return await self._http.get(path_of(partition) + "/internalStats", partial(mark_delete_position, name))
 
 
-def _mark_delete_position(name: str, stats: Any) -> Position | None:
+def mark_delete_position(name: str, stats: Any) -> Position | None:
+    """Of the internal stats of a partition."""
     cursors = stats.get("cursors", {})
     cursor = cursors.get(quote(name, safe="")) or cursors.get(name)
     if cursor is None:

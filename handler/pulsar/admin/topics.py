@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from handler.pulsar.admin.http import AdminHttp, mapping, path_of, texts
-from handler.pulsar.admin.subscriptions import COMPACTION
-from handler.pulsar.entry import LedgerInfo, LogStats, Position
+from handler.pulsar.admin.subscriptions import COMPACTION, mark_delete_position
+from handler.pulsar.entry import CompactionStats, LedgerInfo, LogStats, Position
 from handler.pulsar.errors import Refused, TopicMissing, Unavailable
 
 BEFORE_FIRST: Final = Position(-1, -1)
@@ -164,9 +164,8 @@ class TopicAdmin:
         """The ledger that holds what a partition was compacted to, −1 for none."""
         return await self._http.get(path_of(partition) + "/internalStats", _compacted_ledger)
 
-    async def is_compacted(self, partition: str) -> bool:
-        """Whether the partition has ever been compacted, so that the broker keeps what is not compacted yet."""
-        return await self._http.get(path_of(partition) + "/internalStats", lambda stats: COMPACTION in stats.get("cursors", {}))
+    async def compaction_stats(self, partition: str) -> CompactionStats:
+        return await self._http.get(path_of(partition) + "/internalStats", _compaction_stats)
 
     async def compact(self, partition: str) -> None:
         """Begin a compaction; AlreadyExists while one is under way."""
@@ -200,6 +199,16 @@ def _by_partition(found: Any) -> dict[int, dict[str, Any]]:
 
 def _compacted_ledger(stats: Any) -> int:
     return int((stats.get("compactedLedger") or {}).get("ledgerId", -1))
+
+
+def _compaction_stats(stats: Any) -> CompactionStats:
+    compacted = stats.get("compactedLedger") or {}
+    entries, size = int(compacted.get("entries", 0)), int(compacted.get("size", 0))  # -1 where there is no such ledger
+    properties = stats.get("cursors", {}).get(COMPACTION, {}).get("properties") or {}
+    return CompactionStats(
+        _log_stats(stats), mark_delete_position(COMPACTION, stats), _compacted_ledger(stats),
+        int(properties.get("CompactedTopicLedger", -1)), max(0, entries), max(0, size),
+    )  # fmt: skip
 
 
 def _position(found: dict[str, Any]) -> Position | None:

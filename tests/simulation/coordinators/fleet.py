@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar, cast
 from handler.clock import Clock
 from handler.coordination.errors import CoordinatorError
 from handler.coordination.followed_topic import Facts, FollowedTopic
+from handler.coordination.housekeeping import Housekeeping
 from handler.coordination.leaders import Identity
 from handler.coordination.runtime import CoordinatorRuntime, InternalTopic
 from handler.fleet.peers import Peers
@@ -58,7 +59,8 @@ class Member(Machine):
 
     def __init__(
         self, loop: SimulatedLoop, conduct: DrawnConduct, cluster: Cluster, name: str, node: int, shards: int, skew: float,
-        peers: SimulatedPeers, partitions: WrittenPartitions, on_register_led: OnLed, on_offsets_led: OnLed, on_transactions_led: OnLed,
+        peers: SimulatedPeers, partitions: WrittenPartitions, retention_minutes: int,
+        on_register_led: OnLed, on_offsets_led: OnLed, on_transactions_led: OnLed,
     ) -> None:  # fmt: skip
         super().__init__(loop, name)
         self._conduct = conduct
@@ -70,6 +72,7 @@ class Member(Machine):
         self._on_transactions_led = on_transactions_led
         self.peers = peers
         self._partitions = partitions
+        self._retention_minutes = retention_minutes
         self._clock = Clock(lambda: int((EPOCH_SECONDS + loop.time() + skew) * 1000), loop.time)
         self._begin()
 
@@ -113,6 +116,9 @@ class Member(Machine):
         self.transactions.ensure_candidate()
         self.followed = FollowedTopic(client, admin, FOLLOWED, Greatest(), clock, new_id)
         self.followed.start()
+        led = [self.runtime.topic, self.groups.topic, self.transactions.topic]
+        self.housekeeping = Housekeeping(client, admin, NAMESPACE, led, [FOLLOWED], self._retention_minutes, clock, new_id)
+        self.housekeeping.start()
 
     # --- faults
 
@@ -138,6 +144,7 @@ class Member(Machine):
         await self.groups.close()
         await self.transactions.close()
         await self.followed.close()
+        await self.housekeeping.close()
 
     def check_bounds(self) -> None:
         if len(self.process.tasks) > MOST_TASKS:

@@ -87,6 +87,9 @@ MUTANTS: Final = {
         "handler.groups.consumer.reconcile._still_has",
         lambda _: lambda *_: False,
     ),
+    "frees-too-soon": Mutant(
+        "what is not compacted yet may be taken", "handler.pulsar.entry.CompactionStats.is_held", lambda _: property(lambda _: True)
+    ),
     "asks-nobody": Mutant(
         "a followed topic is not read to its end", "handler.coordination.followed_topic.FollowedTopic._read_on", lambda _: _unasked
     ),

@@ -53,6 +53,8 @@ class Bounds:
     partial_stats: float = 0.0
     permits: int = 4
     compact_records: int = 10
+    retention_minutes: int = 0  # of internal topics, once they are compacted
+    looks: float = 5.0  # seconds until the housekeeper looks again
     settles: float = 5.0  # seconds until shards are shared out anew
 
 
@@ -84,6 +86,8 @@ def drawn(seed: int) -> Plan:
         permits=draw.choice((2, 4, 1_000)),
         compact_records=draw.choice((5, 10, 10_000)),
         settles=draw.choice((3.0, 30.0)),
+        retention_minutes=Random(f"retention {seed}").choice((0, 0, 1)),
+        looks=Random(f"looks {seed}").choice((2.0, 10.0)),
     )
     kinds = draw.sample(list(FaultKind), draw.choice((1, 2, 4, len(FaultKind))))
     faults = [

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from handler.coordination import balance, followed_topic, runtime, term_log
+from handler.coordination import balance, followed_topic, housekeeping, internal_storage, runtime, term_log
 from handler.coordination.term import Phase
 from tests.model.cluster import Cluster
 from tests.model.conduct import NOBODYS
@@ -34,6 +34,7 @@ from tests.simulation.plan import Bounds as TopicBounds
 from tests.simulation.simulated import Constant, simulated
 
 COMPACTION_SECONDS: Final = (0.01, 0.5, 3.0)
+COMPACTED_AFTER_SECONDS: Final = 20.0
 
 
 class _Moods:
@@ -95,7 +96,8 @@ class Run:
         members += [
             Member(
                 loop, self._asked, self._cluster, f"s{number}", number, bounds.shards, skew.choice((0.0, 0.5, -5.0, 86_400.0)),
-                peers, WrittenPartitions(self._partitions), registers.check_loaded, offsets_.check_loaded, transactions_.check_loaded,
+                peers, WrittenPartitions(self._partitions), bounds.retention_minutes,
+                registers.check_loaded, offsets_.check_loaded, transactions_.check_loaded,
             )
             for number in range(bounds.sidecars)
         ]  # fmt: skip
@@ -236,6 +238,7 @@ class Run:
                             raise Violation(f"{member.name} does not say what k{number} is")
                         await asyncio.sleep(1.0)
         await self._check_leaders(until)
+        await self._check_freed(until)
         for protocol, group in self._groups_with_members:
             await self._groups[protocol].take_all(group, self._chance.of("last members"), self._loop.time() + PATIENCE_SECONDS)
         for kind in self._kinds:
@@ -252,6 +255,17 @@ class Run:
                         raise Violation(f"shard {number} of {led} has {count} leaders")
                     await asyncio.sleep(1.0)
 
+    async def _check_freed(self, until: float) -> None:
+        """What is old is compacted and gone, and no topic is kept for ever."""
+        for topic, logs in self._cluster.topics.items():
+            for log in logs:
+                log.roll()
+                while (kept := log.kept_though_old(self._plan.bounds.retention_minutes)) is not None:
+                    if self._loop.time() > until:
+                        raise Violation(f"{topic} has {kept}")
+                    await asyncio.sleep(1.0)
+                self.counts["a log has given bytes back"] += log.trimmed > 0
+
     def _leaders_of(self, led: str, number: int) -> int:
         terms = [getattr(one, led).coordinator.shards[number].term for one in self._fleet.members]
         return sum(term.phase is Phase.LEADING for term in terms)
@@ -263,7 +277,10 @@ def constants(bounds: Bounds) -> Sequence[Constant]:
         (runtime, "COMPACT_SECONDS", 2.0),
         (term_log, "PERMITS", bounds.permits),
         (followed_topic, "PERMITS", bounds.permits),
-        (followed_topic, "WRITES_BETWEEN_COMPACTIONS", bounds.compact_records),
+        (housekeeping, "LOOK_SECONDS", bounds.looks),
+        (internal_storage, "LEAST_ENTRIES", bounds.compact_records),
+        (internal_storage, "WAIT_SECONDS", COMPACTED_AFTER_SECONDS),
+        (runtime, "LOOK_SECONDS", bounds.looks),
         (balance, "STABLE_SECONDS", bounds.settles),
         (balance, "CLAIM_SECONDS", bounds.settles / 2),
     )

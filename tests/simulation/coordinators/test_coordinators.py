@@ -51,9 +51,9 @@ def test_each_kind_of_client_is_answered() -> None:
         counts.update(run_plan(drawn(seed)).counts)
     assert set(counts) == {
         "a batch of a transaction is acknowledged", "a fact is acknowledged", "a fact is asked", "a group is deleted",
-        "a member is given its share", "a member of the consumer protocol is assigned", "a member's offset is acknowledged",
-        "a producer begins", "a transaction has ended", "a value is acknowledged", "a value is read", "an offset is acknowledged",
-        "an offset is read", "an offset of a transaction is acknowledged",
+        "a log has given bytes back", "a member is given its share", "a member of the consumer protocol is assigned",
+        "a member's offset is acknowledged", "a producer begins", "a transaction has ended", "a value is acknowledged", "a value is read",
+        "an offset is acknowledged", "an offset is read", "an offset of a transaction is acknowledged",
     }  # fmt: skip
 
 

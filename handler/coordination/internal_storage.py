@@ -1,0 +1,100 @@
+"""What an internal topic stores, and how much of it Pulsar may take. Pure.
+
+    the log         ledgers ─────────────── the cursor of compaction ─────────────── the end
+                    retention takes these │ these are held, whatever the retention
+    compacted       the last message of each key up to the cursor
+
+So a finite retention takes nothing that counts, as long as the cursor is there, and names the ledger of what is compacted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from handler.pulsar.entry import CompactionStats
+
+# 2.9 forgets what is compacted where it is killed in the middle of a compaction (ManagedCursorImpl.internalResetCursor). Of the versions
+# between, not all were tried.
+FIRST_VERSION: Final = (2, 10, 4)
+NOT_THESE: Final = frozenset({(2, 11, 0)})
+_VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+# Less than that costs whoever loads the topic next a moment.
+LEAST_ENTRIES: Final = 1_000
+LEAST_BYTES: Final = 2 * 1024 * 1024
+# A smaller part of what counts may wait for so long.
+WAIT_SECONDS: Final = 300.0
+SMALLER_PART: Final = 4
+
+
+class Retention(NamedTuple):
+    """As Pulsar has it. −1 is no limit."""
+
+    minutes: int
+    megabytes: int
+
+    @property
+    def is_finite(self) -> bool:
+        return self != FOR_EVER
+
+
+FOR_EVER: Final = Retention(-1, -1)
+
+
+def retention_of(minutes: int) -> Retention:
+    """Brokers take a 0 only where both limits are 0."""
+    if minutes < 0:
+        return FOR_EVER
+    return Retention(minutes, -1) if minutes else Retention(0, 0)
+
+
+def retention_without_own(policies: Mapping[str, Any], settings: Mapping[str, str]) -> Retention:
+    """Of a topic that leaves it to its namespace."""
+    of_namespace = policies.get("retention_policies")
+    if of_namespace is not None:
+        return Retention(int(of_namespace.get("retentionTimeInMinutes", 0)), int(of_namespace.get("retentionSizeInMB", 0)))
+    return Retention(int(settings.get("defaultRetentionTimeInMinutes", "0")), int(settings.get("defaultRetentionSizeInMB", "0")))
+
+
+def may_free(version: str | None) -> bool:
+    """Whether a broker of this version keeps what is compacted through a crash."""
+    found = _VERSION.search(version or "")
+    if found is None:
+        return False
+    numbers = tuple(map(int, found.groups()))
+    return numbers >= FIRST_VERSION and numbers not in NOT_THESE
+
+
+def what_moves_cursors(policies: Mapping[str, Any], settings: Mapping[str, str]) -> Iterator[str]:
+    """What lets brokers move or delete the cursor of compaction, and with it what is compacted. Each says what to change."""
+    ttl = policies.get("message_ttl_in_seconds")
+    if int(settings.get("ttlDurationDefaultInSeconds", "0") if ttl is None else ttl) > 0:
+        yield "its namespace has a message TTL: set it to 0"
+    expiry = policies.get("subscription_expiration_time_minutes")
+    if int(settings.get("subscriptionExpirationTimeMinutes", "0") if expiry is None else expiry) > 0:
+        yield "subscriptions of its namespace expire: set the subscription expiration time to 0"
+    quotas = policies.get("backlog_quota_map") or {}
+    evicts = {str(quota.get("policy")) for quota in quotas.values() if isinstance(quota, Mapping)}
+    limits = (settings.get(name) or "-1" for name in ("backlogQuotaDefaultLimitGB", "backlogQuotaDefaultLimitBytes"))
+    has_default = any(float(limit) > 0 for limit in limits)
+    if not quotas and has_default:
+        evicts.add(settings.get("backlogQuotaDefaultRetentionPolicy", ""))
+    if "consumer_backlog_eviction" in evicts:
+        yield "its namespace evicts backlogs: use the backlog quota policy producer_request_hold"
+
+
+def stored_bytes(stats: CompactionStats) -> int:
+    return sum(ledger.size for ledger in stats.log.ledgers) + stats.compacted_bytes
+
+
+def is_worth_compacting(stats: CompactionStats, waited: float) -> bool:
+    """Whether about as much would go as would be left, or after a while a part of that."""
+    first, last = stats.log.first, stats.log.last
+    if first is None or last is None or not stats.has_news:
+        return False
+    begin = first if stats.compacted_to is None else max(first, stats.compacted_to.after())
+    entries, size = stats.log.between(begin, last.after())
+    if entries >= max(LEAST_ENTRIES, stats.compacted_entries) or size >= max(LEAST_BYTES, stats.compacted_bytes):
+        return True
+    return waited >= WAIT_SECONDS and entries * SMALLER_PART >= stats.compacted_entries
