@@ -11,10 +11,12 @@ from handler.coordination.internal_storage import may_free
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.messages import write_batch
+from handler.pulsar.messages import Message, write_batch
 from handler.pulsar.ports import BatchProducer, Client, EntryReader
 from handler.pulsar.raw_entries import Patience
 
+# A property of a deletion: the value that it deletes.
+DELETES: Final = "deletes"
 # Under which a writer leaves what is not a record.
 MARKER_KEY: Final = b"kafka-sidecar"
 
@@ -29,6 +31,11 @@ class CompactedTopic:
 
     async def reader(self, start: Position | None, events: ConsumerEvents) -> EntryReader:
         return await self.client.reader(self.topic, start, events, compacted=True, purpose="load")
+
+
+def deleted_by(message: Message) -> bytes | None:
+    """The value that a deletion says it deletes."""
+    return next((value for name, value in message.properties if name == DELETES), None)
 
 
 def first_index_of(entry: RawEntry) -> int | None:
@@ -65,12 +72,19 @@ class KeyedWrites(ProducerEvents):
 
     def send(self, key: bytes, value: bytes | None) -> asyncio.Future[None]:
         """Done when it is stored. Nobody need wait for it."""
+        return self._send(write_batch([(key, value)], self._clock.wall()))
+
+    def send_deletion(self, key: bytes, deleted: bytes) -> asyncio.Future[None]:
+        """Of this value, and of none that was written meanwhile."""
+        return self._send(write_batch([(key, None)], self._clock.wall(), (DELETES, deleted)))
+
+    def _send(self, payload: bytes) -> asyncio.Future[None]:
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         stored.add_done_callback(_looked_at)
         if self.ended is not None or self.producer is None:
             stored.set_exception(self.ended or Unavailable("there is no producer"))
             return stored
-        self.producer.send_batch(self._next, 1, write_batch([(key, value)], self._clock.wall()))
+        self.producer.send_batch(self._next, 1, payload)
         self._waiting[self._next] = stored
         self._next += 1
         return stored

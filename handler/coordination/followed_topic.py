@@ -5,9 +5,11 @@
       └──▶ who asked           └── from its beginning, when a sidecar starts
 
 Which of two values of a key counts is told by the values, in whatever order they come, so nobody has to be elected to write. Compaction
-keeps the last. So whoever reads a value behind one that counts more writes that again.
+keeps the last. So whoever reads a value behind one that counts more writes that again. A deletion says which value it deletes: one that
+counts more, of a topic that was made anew meanwhile, is written again too.
 
-The topic is made with the first value. Until then it is looked for once a second.
+The topic is made with the first value. Until then it is looked for once a second. Who only follows it writes nothing, so it is read also
+where nobody can write.
 """
 
 from __future__ import annotations
@@ -20,16 +22,17 @@ from contextlib import aclosing
 from typing import Final, Generic, Protocol, TypeVar
 
 from handler.clock import Clock
-from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites, check_beginning, first_index_of
-from handler.coordination.internal_topic import partitions_of
+from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites, check_beginning, deleted_by, first_index_of
+from handler.coordination.internal_topic import count_of, partitions_of
 from handler.coordination.lasting import Lasting
+from handler.errors import SidecarError
 from handler.ids import WRITER_PREFIX, NewId
 from handler.pulsar.admin import COMPACTION
-from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.entry import CompactionStats, Position, RawEntry
 from handler.pulsar.errors import NotPermitted, PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
-from handler.pulsar.messages import read_messages
-from handler.pulsar.ports import Admin, Client, EntryReader
+from handler.pulsar.messages import Message, read_messages
+from handler.pulsar.ports import Admin, Client
 from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
 from handler.tasks import KeptAlive, Shared
 from handler.telemetry import metrics
@@ -95,20 +98,26 @@ class FollowedTopic(Generic[V]):
         self._read: dict[str, V] | None = None  # what has been read so far, while loading
         self._loaded = asyncio.Event()
         self._writes: KeyedWrites | None = None
-        self._lesser: dict[str, None] = {}  # in order; of which a value was read behind one that counts more, while loading
+        self._opening = asyncio.Lock()
+        self._lesser: dict[str, None] = {}  # in order; keys of which a value was read behind one that counts more
+        self._deleted: dict[str, V] = {}  # what is to be deleted
         self._found = asyncio.Event()  # somebody has just made the topic
         self._was_there = False  # for certain
         self._missing = Lasting(GONE_SECONDS, PAUSE_SECONDS)
-        self._reading: tuple[EntryReader, _Following] | None = None  # once what was stored is read
+        self._reading: _Following | None = None  # once what was stored is read
         self._asking: Shared[None, int] = Shared()
         self._question = 0  # how many have begun
-        self._task = KeptAlive("followed_topic", self.topic, self._follow)
+        self._task = KeptAlive("followed_topic", topic, self._follow)
+        self._mending = KeptAlive("followed_topic_mending", topic, self._mend, on_final=self._on_not_mended)
 
     def start(self) -> None:
         self._task.start()
 
     async def close(self) -> None:
         await self._task.stopped()
+        await self._mending.stopped()
+        if self._writes is not None and self._writes.producer is not None:
+            self._writes.producer.close()
 
     async def of(self, key: str) -> V | None:
         """The value of a key. Waits until what is stored has been read."""
@@ -127,8 +136,8 @@ class FollowedTopic(Generic[V]):
         await partitions_of(self._admin, self.topic, 1)
         self._note_that_it_is_there()
         self._found.set()
-        while (writes := self._writes) is None or writes.ended is not None:  # noqa: ASYNC110 - it is opened again before long
-            await asyncio.sleep(LOOK_SECONDS / 50)
+        await self._loaded.wait()
+        writes = await self._writer_before_long()
         known = self._values.get(key)
         if known is not None and not self._facts.counts_more(value, known):
             return
@@ -138,60 +147,95 @@ class FollowedTopic(Generic[V]):
     def forget(self, keys: list[str]) -> None:
         """What they are about is deleted."""
         for key in keys:
-            if self._values.pop(key, None) is not None and self._writes is not None:
-                self._writes.send(key.encode(), None)
+            value = self._values.pop(key, None)
+            if value is not None:
+                self._deleted[key] = value
+        if self._deleted:
+            self._mending.start()
+
+    # --- writing
+
+    async def _writer(self) -> KeyedWrites:
+        async with self._opening:
+            if self._writes is None or self._writes.ended is not None:
+                await count_of(self._admin, self.topic)  # a broker may make a partition that is gone, if it is asked for a producer
+                writes = KeyedWrites(self.topic, self._clock)
+                # A name of its own each time: a deduplicating broker must know none of its sequences.
+                name = WRITER_PREFIX + self._new_id()
+                writes.producer = await self._client.producer(log_of(self.topic), name, writes, purpose="lead")
+                self._writes = writes
+            return self._writes
+
+    async def _writer_before_long(self) -> KeyedWrites:
+        while True:
+            with contextlib.suppress(Unavailable):
+                return await self._writer()
+            await asyncio.sleep(LOOK_SECONDS / 50)
+
+    async def _mend(self) -> None:
+        """Write what counts behind what counts less, and the deletions."""
+        while self._lesser or self._deleted:
+            lesser, self._lesser = self._lesser, {}
+            deleted, self._deleted = self._deleted, {}
+            try:
+                writes = await self._writer()
+                stored = [writes.send(key.encode(), self._facts.encode(self._values[key])) for key in lesser if key in self._values]
+                stored += [writes.send_deletion(key.encode(), self._facts.encode(value)) for key, value in deleted.items()]
+                await asyncio.gather(*stored)
+            except BaseException:
+                self._lesser = lesser | self._lesser
+                self._deleted = deleted | self._deleted
+                raise
+
+    def _on_not_mended(self, error: SidecarError) -> None:
+        log.warning("%s has values behind others that count more, and can't be written: %s", self.topic, error)
 
     # --- following the topic
 
     async def _follow(self) -> None:
         await self._wait_for_topic()
-        writes = KeyedWrites(self.topic, self._clock)
-        following = _Following(self.topic, self._on_message, writes.fail)
+        stats = await self._stats()
+        following = _Following(self.topic, self._on_message, stats.compacted_to)
         # Compaction may have taken a deletion along with what it deletes, so what was known before is no beginning.
         self._read = {}
-        self._lesser.clear()
-        compacted_ledger = await self._compacted_ledger()
-        # A name of its own each time: a deduplicating broker must know none of its sequences.
-        name = WRITER_PREFIX + self._new_id()
-        producer = await self._client.producer(log_of(self.topic), name, writes, purpose="lead")
-        reader = None
+        reader = await self._client.reader(log_of(self.topic), None, following, compacted=True, purpose="load")
         try:
-            writes.producer = producer
-            self._marker = name.encode()
-            self._marker_read = asyncio.get_running_loop().create_future()
-            reader = await self._client.reader(log_of(self.topic), None, following, compacted=True, purpose="load")
             following.grant = reader.grant
             reader.grant(PERMITS)
-            writes.send(MARKER_KEY, self._marker)
-            await self._read_to_marker(following, writes)
-            if await self._compacted_ledger() != compacted_ledger:
+            async with asyncio.timeout(LOAD_SECONDS):
+                await self._read_all(stats, following)
+            if (await self._stats()).compacted_ledger != stats.compacted_ledger:
                 # A value read before that may since have been deleted, and the deletion be compacted away.
                 raise Unavailable(f"{self.topic} was compacted while it was read")
-            await check_beginning(self._client, log_of(self.topic), compacted_ledger, following.first_index)
+            await check_beginning(self._client, log_of(self.topic), stats.compacted_ledger, following.first_index)
             self._know_what_was_read()
-            self._writes = writes
-            self._reading = reader, following
+            self._reading = following
             self._note_that_it_is_there()
-            for key in self._lesser:
-                if key in self._values:
-                    writes.send(key.encode(), self._facts.encode(self._values[key]))
-            self._lesser.clear()
             self._loaded.set()
             self._task.backoff.reset()
-            raise await writes.lost
+            raise await following.lost
+        except TimeoutError as error:
+            raise Unavailable(f"{self.topic} was not read within {LOAD_SECONDS:.0f} s") from error
         finally:
-            self._writes = self._reading = self._read = None
-            producer.close()
-            if reader is not None:
-                reader.close()
+            self._reading = self._read = None
+            reader.close()
 
-    async def _compacted_ledger(self) -> int | None:
-        """None where this role may not ask."""
-        try:
-            return await self._admin.topics.compacted_ledger(log_of(self.topic))
-        except NotPermitted as error:
-            log.warning("%s is followed, and whether it is compacted meanwhile may not be asked: %s", self.topic, error)
-            return None
+    async def _stats(self) -> CompactionStats:
+        """By the word of the broker that serves it. A reader that its broker has forgotten is told an old end."""
+        return await self._admin.topics.compaction_stats(log_of(self.topic))
+
+    async def _read_all(self, stats: CompactionStats, following: _Following) -> None:
+        silent_since = asyncio.get_running_loop().time()
+        while not following.has_read_all(stats):
+            following.news.clear()
+            if following.lost.done():
+                raise following.lost.result()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SILENCE_SECONDS):
+                    await following.news.wait()
+                silent_since = asyncio.get_running_loop().time()
+            if asyncio.get_running_loop().time() - silent_since >= SILENCE_SECONDS:
+                raise Unavailable(f"nothing came of {self.topic} for {SILENCE_SECONDS:.0f} s")
 
     def _know_what_was_read(self) -> None:
         read, self._read = self._read or {}, None
@@ -201,22 +245,11 @@ class FollowedTopic(Generic[V]):
                 read[key] = known
                 self._lesser[key] = None
         before, self._values = self._values, read
+        if self._lesser:
+            self._mending.start()
         for key, value in read.items():
             if before.get(key) != value:
                 self._on_news(key, value)
-
-    async def _read_to_marker(self, following: _Following, writes: KeyedWrites) -> None:
-        messages = -1
-        begun = asyncio.get_running_loop().time()
-        while not self._marker_read.done():
-            if messages == following.messages:
-                raise Unavailable(f"nothing came of {self.topic} for {SILENCE_SECONDS:.0f} s")
-            if asyncio.get_running_loop().time() - begun > LOAD_SECONDS:  # compaction may have taken the marker: the next is another
-                raise Unavailable(f"{self.topic} was not read within {LOAD_SECONDS:.0f} s")
-            messages = following.messages
-            await asyncio.wait({self._marker_read, writes.lost}, timeout=SILENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            if writes.ended is not None:
-                raise writes.ended
 
     async def _wait_for_topic(self) -> None:
         while not await self._is_there("so what other sidecars put there is not heard of"):
@@ -227,31 +260,42 @@ class FollowedTopic(Generic[V]):
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._found.wait()
 
-    def _on_message(self, key: bytes, value: bytes | None) -> None:
-        if key == MARKER_KEY:
-            if value == self._marker and not self._marker_read.done():
-                self._marker_read.set_result(None)
+    def _on_message(self, message: Message) -> None:
+        if message.key is None or message.key == MARKER_KEY:
             return
-        name = key.decode()
-        if value:
-            self._take(name, self._facts.decode(value))
+        key = message.key.decode()
+        if message.value:
+            self._take(key, self._facts.decode(message.value))
         else:
-            self._lesser.pop(name, None)
-            (self._values if self._read is None else self._read).pop(name, None)
+            self._take_deletion(key, deleted_by(message))
 
     def _take(self, key: str, value: V) -> None:
         values = self._values if self._read is None else self._read
         known = values.get(key)
         if known is not None and self._facts.counts_more(known, value):
-            if self._writes is not None:
-                self._writes.send(key.encode(), self._facts.encode(known))
-            else:
-                self._lesser[key] = None
+            self._owe(key)
             return
         self._lesser.pop(key, None)
         values[key] = value
         if known != value and self._read is None:
             self._on_news(key, value)
+
+    def _take_deletion(self, key: str, encoded: bytes | None) -> None:
+        """Of a value, or of whatever there is, as sidecars of 0.2 wrote it."""
+        values = self._values if self._read is None else self._read
+        known = values.get(key)
+        deleted = None if encoded is None else self._facts.decode(encoded)
+        if known is not None and deleted is not None and self._facts.counts_more(known, deleted):
+            self._owe(key)
+        else:
+            values.pop(key, None)
+            self._lesser.pop(key, None)
+
+    def _owe(self, key: str) -> None:
+        """What counts is to be written again, behind what was read."""
+        self._lesser[key] = None
+        if self._read is None:
+            self._mending.start()
 
     async def _read_on(self) -> int:
         """Until what is stored now has been read; returns the number of the question."""
@@ -264,16 +308,22 @@ class FollowedTopic(Generic[V]):
             async with asyncio.timeout(CURRENT_SECONDS):
                 await self._have_read_all()
         except TimeoutError as error:
+            if self._reading is not None:
+                self._reading.on_end(Unavailable("its reader brings nothing"))  # its broker may have forgotten it
             raise Unavailable(f"{self.topic} was not read to its end within {CURRENT_SECONDS:.0f} s") from error
         return question
 
     async def _have_read_all(self) -> None:
-        while (reading := self._reading) is None:  # noqa: ASYNC110 - it is opened before long
-            await asyncio.sleep(LOOK_SECONDS / 50)
-        reader, following = reading
-        last = await reader.last_position()
-        while last is not None and following.position < last:  # noqa: ASYNC110 - a broker hands entries out within 10 ms
-            await asyncio.sleep(LOOK_SECONDS / 500)
+        while True:
+            while (reading := self._reading) is None:  # noqa: ASYNC110 - it is opened before long
+                await asyncio.sleep(LOOK_SECONDS / 50)
+            stats = await self._stats()
+            if not reading.is_overtaken(stats):
+                await self._read_all(stats, reading)
+                return
+            reading.on_end(Unavailable(f"{self.topic} was compacted behind what is read"))  # a deletion may have gone with that
+            while self._reading is reading:  # noqa: ASYNC110 - it ends at once
+                await asyncio.sleep(LOOK_SECONDS / 50)
 
     async def _is_there(self, consequence: str) -> bool:
         try:
@@ -312,7 +362,7 @@ async def stored_values(client: Client, admin: Admin, topic: str, facts: Facts[V
                 for message in read_messages(entry.message_metadata, entry.payload)[0]:
                     if message.key is not None and message.key != MARKER_KEY:
                         with contextlib.suppress(ValueError):  # anybody may have written it
-                            _put(values, message.key.decode(), facts.decode(message.value) if message.value else None, facts)
+                            _put(values, message, facts)
                 if entry.position >= last:
                     break
     except NoEntryCame as silence:
@@ -323,22 +373,30 @@ async def stored_values(client: Client, admin: Admin, topic: str, facts: Facts[V
     return values
 
 
-def _put(values: dict[str, V], key: str, value: V | None, facts: Facts[V]) -> None:
-    if value is None:
+def _put(values: dict[str, V], message: Message, facts: Facts[V]) -> None:
+    assert message.key is not None
+    key, deleted = message.key.decode(), deleted_by(message)
+    known = values.get(key)
+    if message.value:
+        value = facts.decode(message.value)
+        if known is None or not facts.counts_more(known, value):
+            values[key] = value
+    elif known is None or deleted is None or not facts.counts_more(known, facts.decode(deleted)):
         values.pop(key, None)
-    elif key not in values or not facts.counts_more(values[key], value):
-        values[key] = value
 
 
 class _Following(ConsumerEvents):
     """The reader: every message, from the beginning on."""
 
-    def __init__(self, topic: str, on_message: Callable[[bytes, bytes | None], None], on_lost: Callable[[PulsarError], None]) -> None:
+    def __init__(self, topic: str, on_message: Callable[[Message], None], horizon: Position | None) -> None:
+        """`horizon`: up to where it is compacted."""
         self._topic = topic
+        self._horizon = horizon
+        self._compacted = 0  # entries up to there
         self._on_message = on_message
-        self._on_lost = on_lost
         self._taken = 0
-        self.messages = 0
+        self.lost: asyncio.Future[PulsarError] = asyncio.get_running_loop().create_future()
+        self.news = asyncio.Event()
         self.position = NOWHERE  # of the last entry that has come
         self.first_index: int | None = None
         self.grant: Callable[[int], None] = lambda _: None
@@ -350,17 +408,31 @@ class _Following(ConsumerEvents):
                 self.first_index = first_index_of(entry)
             messages, count = read_messages(entry.message_metadata, entry.payload)
             for message in messages:
-                if message.key is not None:
-                    self._on_message(message.key, message.value)
+                self._on_message(message)
         except Exception as error:  # anybody may have written it
             metrics.UNREADABLE_ENTRIES.inc()
             log.warning("entry %s of %s is passed over: %s", entry.position, self._topic, error)
         self.position = max(self.position, entry.position)
+        if self._horizon is not None and entry.position <= self._horizon:
+            self._compacted += 1
         self._taken += max(1, count)
-        self.messages += max(1, count)
         if self._taken >= PERMITS // 2:
             self.grant(self._taken)
             self._taken = 0
+        self.news.set()
+
+    def has_read_all(self, stats: CompactionStats) -> bool:
+        """What was there when the broker told `stats`. Of what is compacted the number of entries tells: its last may be left out."""
+        end = stats.log.last if stats.has_news else stats.compacted_to
+        if end is None or self.position >= end:
+            return True
+        return not stats.has_news and not self.is_overtaken(stats) and self._compacted >= stats.compacted_entries
+
+    def is_overtaken(self, stats: CompactionStats) -> bool:
+        """Whether it was compacted behind what has come so far."""
+        return stats.compacted_to is not None and stats.compacted_to != self._horizon and self.position < stats.compacted_to
 
     def on_end(self, reason: PulsarError) -> None:
-        self._on_lost(reason)
+        if not self.lost.done():
+            self.lost.set_result(reason)
+        self.news.set()

@@ -46,13 +46,15 @@ def read_messages(metadata: MessageMetadata, payload: memoryview) -> tuple[list[
     return messages, count
 
 
-def write_batch(messages: Iterable[tuple[bytes, bytes | None]], event_time: int) -> bytes:
-    """The payload of a batch of keyed messages; one without a value is a tombstone to Pulsar's compaction."""
+def write_batch(messages: Iterable[tuple[bytes, bytes | None]], event_time: int, of_each: tuple[str, bytes] | None = None) -> bytes:
+    """The payload of a batch of keyed messages; one without a value is a tombstone to Pulsar's compaction. `of_each`: a property."""
     out = bytearray()
     for key, value in messages:
         single = SingleMessageMetadata(payload_size=len(value or b""), event_time=event_time, null_value=value is None)
         single.partition_key = base64.b64encode(key)
         single.partition_key_b64_encoded = True
+        if of_each is not None:
+            single.properties.add(key=of_each[0].encode(), value=of_each[1])
         head = single.SerializeToString()
         out += _U32.pack(len(head))
         out += head

@@ -218,3 +218,47 @@ async def test_what_is_compacted_while_it_is_read_is_read_again(topic: InternalT
     topic.compacts_while_read = 1
     assert await opened().of(PARTITION) == EARLY
     assert topic.readers_opened - readings >= 2
+
+
+async def test_what_is_stored_is_known_also_where_nobody_can_write(topic: InternalTopic, opened: Open) -> None:
+    """A quota, bookies that are read-only: partitions open nevertheless."""
+    mine = opened()
+    await mine.put(PARTITION, EARLY)
+    topic.refuse = 1_000_000
+    topic.lose()
+    other = opened()
+    assert await other.of(PARTITION) == EARLY
+    assert await other.of_now(PARTITION) == EARLY
+
+
+async def test_a_late_deletion_leaves_what_was_stated_of_the_next_topic_with_that_name(topic: InternalTopic, opened: Open) -> None:
+    mine = opened()
+    await mine.put(PARTITION, EARLY)
+    await mine.put(PARTITION, LATE)
+    deletion = write_batch([(PARTITION.encode(), None)], 1, ("deletes", EARLY.encode()))
+    Writer(topic, cast(Any, Silent())).send_batch(0, 1, deletion)
+    assert await mine.of_now(PARTITION) == LATE
+    async with asyncio.timeout(2.0):
+        while topic.stored()[-1] != (PARTITION.encode(), LATE.encode()):  # noqa: ASYNC110 - behind the deletion
+            await asyncio.sleep(0.005)
+    assert await opened().of(PARTITION) == LATE
+    assert await stored(topic) == {PARTITION: LATE}
+
+
+async def test_a_deletion_of_0_2_does_not_say_what_it_deletes(topic: InternalTopic, opened: Open) -> None:
+    mine = opened()
+    await mine.put(PARTITION, EARLY)
+    Writer(topic, cast(Any, Silent())).send_batch(0, 1, write_batch([(PARTITION.encode(), None)], 1))
+    await known(mine, None)
+    assert await stored(topic) == {}
+
+
+async def test_what_is_deleted_while_nobody_can_write_is_deleted_later(topic: InternalTopic, opened: Open) -> None:
+    mine = opened()
+    await mine.put(PARTITION, EARLY)
+    topic.refuse = 2
+    topic.lose()
+    mine.forget([PARTITION])
+    async with asyncio.timeout(5.0):
+        while await stored(topic):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)

@@ -108,8 +108,11 @@ class InternalTopic:
 
     def lose(self) -> None:
         writers, self.writers = self.writers, []
+        readers, self.readers = self.readers, []
         for writer in writers:
             writer.events.on_end(Unavailable("connection lost"))
+        for reader in readers:
+            reader.events.on_end(Unavailable("connection lost"))
 
     def stored(self) -> list[tuple[bytes | None, bytes | None]]:
         messages = [message for entry in self.entries for message in read_messages(entry.message_metadata, entry.payload)[0]]
