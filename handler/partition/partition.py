@@ -61,6 +61,8 @@ limited = RateLimitedLog(log)
 
 # As long as Kafka clients wait for an answer (request.timeout.ms).
 OPEN_SECONDS: Final = 30.0
+# What has a receipt is read within some milliseconds.
+AWAITED_SECONDS: Final = 5.0
 # A partition that is only written needs no tail: it would read back every entry for nobody.
 TAIL_IDLE_SECONDS: Final = 5.0
 # Where nothing is appended; shorter than a tail waits until it is closed.
@@ -591,6 +593,8 @@ class Partition:
         self._waiting, _ = expire(self._waiting, now)
         self._verified.tick(now)
         self._tail_watch.note(self._appender.awaited)
+        if self._appender.awaited is not None and self.is_open:
+            self._log_end.is_confirmed_since(now - AWAITED_SECONDS)  # retention may have taken it unread, and nothing stands behind it
         self._tail_watch.tick(now)
         if not self._opened.done():
             self._tick_while_opening(now)

@@ -47,6 +47,10 @@ class TailFold:
 
     def take(self, entry: RawEntry, now: float, is_open: bool) -> None:
         """Raises IndexAlarm where the log contradicts itself, and PartitionEnded."""
+        self._take(entry, now, is_open)
+        self._appender.on_fold_moved()
+
+    def _take(self, entry: RawEntry, now: float, is_open: bool) -> None:
         position = entry.position
         fold = self._fold
         if self._is_passed_over(entry, is_open):
@@ -87,7 +91,6 @@ class TailFold:
             self.foreign_at = now
         else:
             self._appender.on_read(content, folded.verdicts)
-        self._appender.on_fold_moved()
 
     def _begin_again_behind_a_gap(self, position: Position, base_offset: int) -> None:
         """Retention may have taken entries unread, or markers of Pulsar's own stand there. The gap check and the replay ask which."""

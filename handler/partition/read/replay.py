@@ -149,7 +149,7 @@ class Replay:
         self._going_on: Fold | None = None  # from what was kept; goes on after a lost connection
         self._was_trimmed = False  # retention has taken what stood behind what was kept
         self._left: Fold | None = None  # of all that is left behind that; goes on after a lost connection
-        self._has_to_look = False  # once more, at what others have kept while all that is left was read
+        self._left_ends_at: Position | None = None  # once it has come to where the partition's fold began
         self._entries_left = self._max_entries  # of the window
         self._least_left = LEAST_REPLICATED_ENTRIES
         self._bytes_left = self._max_bytes
@@ -163,6 +163,9 @@ class Replay:
 
         The replay goes on at once. When somebody appends, retention may have taken what still stands there now.
         """
+        if self._left is not None and self._left_ends_at is not None and self._left_ends_at == before.replayed_from:
+            before.learn(self._left)
+            before.producers.knows_the_past = True
         is_of_use = before.producers.knows_the_past and before.last_position is not None
         known = self._before_gap or (before if is_of_use else None)
         self.begin_again()
@@ -231,8 +234,6 @@ class Replay:
         begun = self._begun
         if self._fold.last_position is None:
             await self._partition.read_to_end()
-        if self._has_to_look and (await self._look_once_more() or begun != self._begun):
-            return
         if not self._fold.has_all and not self._has_window_alone:
             for go_on in (self._go_on_over_the_gap, self._go_on_from_what_was_kept, self._fold_all_that_is_left):
                 if await go_on() or begun != self._begun:
@@ -312,12 +313,12 @@ class Replay:
             await self._read_to(last)  # whoever kept it had read further
             return await self._go_on_from(earlier)
         except _TrimmedMeanwhile:
-            if await self._goes_on_at_once(earlier):  # all that follows was read meanwhile
+            stats = await self._log.stats()
+            if await self._goes_on_at_once(earlier) or await self._learn_what_is_left_over(earlier, last):  # it was read meanwhile
                 self._learn_what_was_kept(earlier)
                 return True
             self._was_trimmed, self._going_on = True, None
-            first = (await self._log.stats()).first
-            self._kept.pass_over(is_gone=first is not None and last < first)
+            self._kept.pass_over(is_gone=stats.first is not None and last < stats.first)
         except IndexAlarm as alarm:
             self._going_on = None
             self._kept.throw_away(str(alarm))
@@ -346,12 +347,12 @@ class Replay:
             self._going_on = None  # the log may have been emptied meanwhile
             raise
         if has_learnt:
-            self._going_on = self._left = None
+            self._going_on = self._left = self._left_ends_at = None
             self._kept.has_learnt()
         return has_learnt
 
     def _learn_what_was_kept(self, earlier: Fold) -> None:
-        self._going_on = self._left = None  # it is used up
+        self._going_on = self._left = self._left_ends_at = None  # it is used up
         self._fold.learn(earlier)
         self._kept.has_learnt()
 
@@ -364,8 +365,7 @@ class Replay:
         # Where retention has taken that one, the first that is left has to go on from there.
         first = (await self._log.stats()).first
         if first is None:
-            self._going_on = None  # what goes on from an emptied log is looked up anew
-            raise Unavailable(f"{self._name} was emptied meanwhile")
+            raise _TrimmedMeanwhile(f"{self._name} was emptied")
         if max(begin, reached) < first:
             raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {first}")  # what is left may be markers that no reader is given
         place = max(reached, first)
@@ -380,56 +380,64 @@ class Replay:
         earlier, end, stats = self._left, self._fold.replayed_from, await self._log.stats()
         if earlier is None:
             return False
-        if end is None or stats.first is None or end <= stats.first:
-            self._left = None
-            return await self._look_once_more()
-        try:
-            if earlier.last_position is not None and earlier.last_position < stats.first:
-                raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {stats.first}")
-            place = earlier.last_position or stats.first
-            await self._fold_up_to(earlier, place, end, place, PERMITS)
-        except _TrimmedMeanwhile:
-            self._left = None
-            raise
-        except IndexAlarm as alarm:
-            self._partition.alarm(alarm)
-            raise PartitionEnded(str(alarm)) from alarm
+        if end is None or self._left_ends_at != end:
+            if end is None or stats.first is None or end <= stats.first:
+                has_learnt = await self._look_once_more(self._fold)
+                self._left = None
+                return has_learnt
+            await self._read_what_is_left(earlier, end, stats)
+        if await self._look_once_more(earlier):
+            return True
         if self._fold.replayed_from != end:
             return False  # the partition's fold has begun again meanwhile
-        self._left = None  # it is used up
         if earlier.knows_next_offset:
             self._fold.learn(earlier)
         else:
             await self._end_the_past(stats, end)  # there are markers of Pulsar's alone
-        await self._look_once_more()
+        self._left = None  # it is used up
         return True
 
-    async def _look_once_more(self) -> bool:
-        """Another sidecar may have kept what it knew of the entries that are gone, while all that is left was read. Whether it had.
-        What was read is learnt before, so it is lost to no failure, and to no value that knows less.
-        """
-        self._has_to_look = True
-        has_learnt, begun = False, self._begun
-        while self._going_on is not None or await self._finds_one_that_began_earlier():
-            assert self._going_on is not None
-            has_gone_on = await self._go_on_from_one(self._going_on)
-            if self._begun != begun or has_gone_on is False:
-                return has_learnt  # it has begun again meanwhile
-            has_learnt = has_learnt or has_gone_on is True
-        self._has_to_look = False
-        return has_learnt
+    async def _read_what_is_left(self, earlier: Fold, end: Position, stats: LogStats) -> None:
+        """Retention can't take it from then on, and it is lost to no failure."""
+        try:
+            if earlier.last_position is not None and earlier.last_position < (stats.first or earlier.last_position):
+                raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {stats.first}")
+            place = earlier.last_position or stats.first
+            assert place is not None
+            await self._fold_up_to(earlier, place, end, place, PERMITS)
+        except _TrimmedMeanwhile:
+            self._left = self._left_ends_at = None
+            raise
+        except IndexAlarm as alarm:
+            self._partition.alarm(alarm)
+            raise PartitionEnded(str(alarm)) from alarm
+        if self._left is earlier:
+            self._left_ends_at = end
 
-    async def _finds_one_that_began_earlier(self) -> bool:
-        """Than all that the partition's fold has read."""
-        began, last = self._fold.replayed_from, self._fold.last_position
-        kept = await self._kept.look_up()
-        if kept is None:
+    async def _look_once_more(self, known: Fold) -> bool:
+        """Another sidecar may have kept what it knew of the entries that are gone, while all that is left was read. A value that began
+        before all that is `known` counts more than that: it tells how what is left is judged. Whether there was one.
+        """
+        while True:
+            if self._going_on is None:
+                began, last = known.replayed_from, self._fold.last_position
+                if began is None or last is None:
+                    return False
+                self._going_on = await self._kept_fold(Extent(began, last))
+            earlier = self._going_on
+            if earlier is None or earlier.last_position is None:
+                return False
+            has_gone_on = await self._go_on_from_one(earlier)
+            if has_gone_on is not None:
+                return has_gone_on
+
+    async def _learn_what_is_left_over(self, earlier: Fold, last: Position) -> bool:
+        """Whether all that is left was read on from where `earlier` ends, which retention has taken since. Then it is learnt first."""
+        left, stats, begun = self._left, await self._log.stats(), self._begun
+        is_read = left is not None and self._left_ends_at is not None and self._left_ends_at == self._fold.replayed_from
+        if left is None or not is_read or begun != self._begun or not left.knows_next_offset or not has_read_on(left, earlier, last, stats):
             return False
-        earlier = self._fold_of(kept)
-        if began is None or last is None or earlier.last_position is None or not kept.extent.began_earlier(Extent(began, last)):
-            self._kept.leave()
-            return False
-        self._going_on = earlier
+        self._fold.learn(left)
         return True
 
     def _new_fold(self, begin: Position | None) -> Fold:
@@ -445,7 +453,7 @@ class Replay:
         stats = await self._log.stats()
         if self._begun != begun:
             return False  # meanwhile
-        if (stats.first is None or last < stats.first) and self._has_read_on(earlier, last, stats):
+        if (stats.first is None or last < stats.first) and has_read_on(fold, earlier, last, stats):
             return True
         if not fold.begins_at_first or fold.has_all:
             return False
@@ -456,19 +464,12 @@ class Replay:
             return False
         return self._begun == begun  # it may have begun again while the broker was asked
 
-    def _has_read_on(self, earlier: Fold, last: Position, stats: LogStats) -> bool:
-        """Whether the partition's fold has read on from where `earlier` ends, before retention took that."""
-        fold, begin = self._fold, self._fold.replayed_from
-        if begin is None or not fold.knows_next_offset:
-            return False
-        if last < begin:
-            before = stats.entry_before(begin)
-            is_gone = before is None or stats.first is None or before < stats.first  # else that is of another topic with this name
-            return is_gone and earlier.next_offset == fold.seen_from
-        return self._has_folded(last) and earlier.next_offset <= fold.next_offset and fold.end_of(last) in (None, earlier.next_offset)
-
-    async def _kept_fold(self) -> Fold | None:
+    async def _kept_fold(self, known: Extent | None = None) -> Fold | None:
+        """Of the surest value that is of use, and began before what is `known`."""
         while (kept := await self._kept.look_up()) is not None:
+            if known is not None and not kept.extent.began_earlier(known):
+                self._kept.leave()
+                return None
             stats = await self._log.stats()
             earlier = self._fold_of(kept)
             if await self._goes_on_at_once(earlier):
@@ -666,3 +667,16 @@ class Replay:
 def is_too_far(reached: Position, end: Position, stats: LogStats) -> bool:
     """Whether reading from one to the other takes too long."""
     return stats.between(reached, end)[0] > TOO_FAR_ENTRIES
+
+
+def has_read_on(fold: Fold, earlier: Fold, last: Position, stats: LogStats) -> bool:
+    """Whether a fold has read on from `last`, where `earlier` ends, before retention took that."""
+    begin = fold.replayed_from
+    if begin is None or not fold.knows_next_offset:
+        return False
+    if last < begin:
+        before = stats.entry_before(begin)
+        is_gone = before is None or stats.first is None or before < stats.first  # else that is of another topic with this name
+        return is_gone and earlier.next_offset == fold.seen_from
+    has_folded = fold.last_position is not None and fold.last_position >= last
+    return has_folded and earlier.next_offset <= fold.next_offset and fold.end_of(last) in (None, earlier.next_offset)

@@ -11,8 +11,10 @@ import pytest
 from handler.coordination.kept_places import Kept
 from handler.partition.fold.fold import Fold
 from handler.partition.fold.kept_producers import KnownProducers
+from handler.partition.log.formats import KAFKA
 from handler.partition.partition import Partition
 from handler.pulsar.errors import Unavailable
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.telemetry import metrics
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
@@ -499,6 +501,136 @@ def test_what_the_old_sidecar_keeps_while_all_that_is_left_is_read_counts_though
     in_virtual_time(play())
 
 
+@pytest.mark.parametrize("lands_late", [False, True])
+def test_what_the_old_sidecar_keeps_meanwhile_tells_how_what_is_left_is_judged(lands_late: bool) -> None:
+    """A sidecar that stood still wrote b2 once more, behind b4: every reader hides it. What is left begins with that copy."""
+
+    async def play() -> None:
+        log, states = MemoryLog(), StoresLate()
+        before = open_partition(log, "kafka-sidecar-first", states=states)
+        await first_append(before, another(8))
+        log.roll()
+        written = {number: await append(before, numbered(number)) for number in range(2)}
+        stood_still = open_partition(log, "kafka-sidecar-s", states=states)
+        await first_append(stood_still, another(11))
+        log.hold_sends = True
+        copy = begin_append(stood_still, numbered(2), 5)
+        while not log.held:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        log.hold_sends = False
+        written |= {number: await append(before, numbered(number)) for number in range(2, 5)}
+        log.roll()
+        gone = len(log.entries)
+        log.let_go()
+        await copy
+        await before.confirmed_end()
+        states.may_land.clear()
+        closing = asyncio.gather(*before.close())
+        await asyncio.sleep(0.01)
+        for _ in range(200):
+            log.write(other())
+        log.trim(gone)
+        partition = open_partition(log, "kafka-sidecar-a", states=states)
+        assert await partition.opened() is ErrorCode.NONE
+
+        async def land() -> None:
+            states.may_land.set()
+            await closing
+
+        if lands_late:
+            when_all_that_is_left_is_read(partition, land)
+        else:
+            await land()
+        ticks = asyncio.create_task(ticking(partition))
+        assert (await begin_append(partition, another(9), 20)).error is ErrorCode.NONE
+        for number in (3, 4):
+            assert (await begin_append(partition, numbered(number), 20)).base_offset == written[number].base_offset
+        assert (await begin_append(partition, numbered(5), 20)).error is ErrorCode.NONE
+        ticks.cancel()
+        await closed(partition)
+
+    in_virtual_time(play())
+
+
+def test_a_log_that_is_emptied_while_it_is_looked_once_more_takes_appends() -> None:
+    """The value that is found goes on from nothing that is there."""
+
+    async def play() -> None:
+        log, states = MemoryLog(), StoresLate()
+        before = open_partition(log, "kafka-sidecar-first", states=states)
+        await first_append(before, another(8))
+        log.roll()
+        for number in range(5):
+            await append(before, numbered(number))
+        await before.confirmed_end()
+        states.may_land.clear()
+        closing = asyncio.gather(*before.close())
+        await asyncio.sleep(0.01)
+        for _ in range(2):
+            for _ in range(10):
+                log.write(other())
+            log.roll()
+        gone = len(log.entries)
+        for _ in range(300):
+            log.write(other())
+        log.trim(gone)
+        partition = open_partition(log, "kafka-sidecar-a", states=states)
+        assert await partition.opened() is ErrorCode.NONE
+
+        async def lands_and_all_is_taken() -> None:
+            states.may_land.set()
+            await closing
+            log.roll()
+            log.trim(len(log.entries))
+
+        when_all_that_is_left_is_read(partition, lands_and_all_is_taken)
+        ticks = asyncio.create_task(ticking(partition))
+        assert (await begin_append(partition, another(9), 30)).error is ErrorCode.NONE
+        ticks.cancel()
+        await closed(partition)
+
+    in_virtual_time(play())
+
+
+@pytest.mark.parametrize("marks", [0, 1])
+def test_a_gap_of_markers_while_nobody_tells_what_is_kept_loses_nothing_of_what_was_read(marks: int) -> None:
+    async def play() -> None:
+        log, states = MemoryLog(), MemoryStates()
+        offset = await five_behind_what_is_gone(log, states, 0)
+        log.roll()
+        gone = len(log.entries)
+        for _ in range(200):
+            log.write(other())
+        partition = open_partition(log, "kafka-sidecar-a", states=states)
+        assert await partition.opened() is ErrorCode.NONE
+        loop = asyncio.get_running_loop()
+
+        def go_on() -> None:
+            for _ in range(marks):
+                log.mark()
+            log.roll()
+            for _ in range(5):
+                log.write(other())
+            loop.call_later(0.5, log.trim, gone)
+
+        async def fail() -> None:
+            states.is_away = True
+            loop.call_later(3.0, setattr, states, "is_away", False)
+            loop.call_later(1.0, go_on)
+
+        async def consume() -> None:
+            while True:
+                await asyncio.sleep(0.2)
+                partition.read(partition.end_offset, 1_000, at_least_one=True, since=loop.time())
+
+        when_all_that_is_left_is_read(partition, fail)
+        consuming = asyncio.create_task(consume())
+        await check_retry(partition, offset)
+        consuming.cancel()
+
+    in_virtual_time(play())
+
+
 @pytest.mark.parametrize("natives", [0, 200, 1_000])
 def test_a_value_counts_that_is_taken_while_the_log_is_read_on_over_it(natives: int) -> None:
     async def play() -> None:
@@ -596,13 +728,21 @@ async def test_what_was_kept_of_a_topic_that_was_deleted_says_nothing_of_the_nex
     await closed(partition)
 
 
+def unreadable(log: MemoryLog) -> None:
+    metadata = MessageMetadata(producer_name=b"z", sequence_id=1, publish_time=1)
+    metadata.MergeFromString(KAFKA.fields)
+    log.append(metadata, 1, b"garbage")
+
+
+@pytest.mark.parametrize("behind", ["an entry", "an unreadable entry", "nothing"])
 @pytest.mark.parametrize("is_idempotent", [False, True])
-def test_a_batch_that_retention_takes_before_it_is_read_is_sent_again(is_idempotent: bool) -> None:
+def test_a_batch_that_retention_takes_before_it_is_read_is_sent_again(is_idempotent: bool, behind: str) -> None:
     """It has its receipt, and nobody can tell its offset."""
 
     async def play() -> None:
         log = MemoryLog()
-        partition = open_partition(log, "kafka-sidecar-a", states=MemoryStates())
+        states = MemoryStates()
+        partition = open_partition(log, "kafka-sidecar-a", states=states)
         await first_append(partition, another(PRODUCER))
         ticks = asyncio.create_task(ticking(partition))
         await asyncio.sleep(2.0)
@@ -613,11 +753,14 @@ def test_a_batch_that_retention_takes_before_it_is_read_is_sent_again(is_idempot
         await asyncio.sleep(0.1)
         log.roll()
         gone = len(log.entries)
-        log.write(other())
+        if behind != "nothing":
+            (unreadable if behind == "an unreadable entry" else lambda log: log.write(other()))(log)
         log.trim(gone)
         assert (await taken).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
-        assert (await begin_append(partition, data, 30)).error is ErrorCode.NONE
         ticks.cancel()
+        if partition.ended is not None:  # what its broker has is another log
+            partition = open_partition(log, "kafka-sidecar-a", states=states)
+        assert (await begin_append(partition, data, 30)).error is ErrorCode.NONE
         await closed(partition)
 
     in_virtual_time(play())
