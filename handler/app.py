@@ -196,7 +196,8 @@ class Sidecar:
         self._housekeeping = Housekeeping(
             self.client, self.groups_admin, config.groups.namespace,
             [groups.topic, self.services.transactions.topic],
-            [self._log_starts.topic, self._transactional.topic, self._kept_states.topic],
+            [self._log_starts.topic, self._transactional.topic],
+            [self._kept_states.topic],
             config.groups.internal_retention_minutes, clock, new_id,
         )  # fmt: skip
         self._dispatch = Dispatcher(lambda principal: self.services, loop.time)  # there is one principal, the anonymous one

@@ -206,7 +206,7 @@ def judge_internal_topics(policies: Mapping[str, Any], settings: Mapping[str, st
             )
         )  # fmt: skip
     keeps_all = f"internal topics of {namespace} keep all that is ever written to them: "
-    moving = list(what_moves_cursors(policies, settings))
+    moving = list(what_moves_cursors({}, policies, settings))
     if moving:
         findings.append(Finding(Severity.WARNING, "internal topics", keeps_all + moving[0]))
     elif not may_free(server):

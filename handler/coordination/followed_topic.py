@@ -96,6 +96,7 @@ class FollowedTopic(Generic[V]):
         self._on_news = on_news
         self._values: dict[str, V] = {}
         self._read: dict[str, V] | None = None  # what has been read so far, while loading
+        self._read_deleted: set[str] = set()  # keys of which a deletion was read meanwhile
         self._loaded = asyncio.Event()
         self._writes: KeyedWrites | None = None
         self._opening = asyncio.Lock()
@@ -198,6 +199,7 @@ class FollowedTopic(Generic[V]):
         following = _Following(self.topic, self._on_message, stats.compacted_to)
         # Compaction may have taken a deletion along with what it deletes, so what was known before is no beginning.
         self._read = {}
+        self._read_deleted.clear()
         reader = await self._client.reader(log_of(self.topic), None, following, compacted=True, purpose="load")
         try:
             following.grant = reader.grant
@@ -240,7 +242,7 @@ class FollowedTopic(Generic[V]):
     def _know_what_was_read(self) -> None:
         read, self._read = self._read or {}, None
         for key in read:
-            known = self._values.get(key)
+            known = None if key in self._read_deleted else self._values.get(key)
             if known is not None and self._facts.counts_more(known, read[key]):
                 read[key] = known
                 self._lesser[key] = None
@@ -290,6 +292,7 @@ class FollowedTopic(Generic[V]):
         else:
             values.pop(key, None)
             self._lesser.pop(key, None)
+            self._read_deleted.add(key)
 
     def _owe(self, key: str) -> None:
         """What counts is to be written again, behind what was read."""

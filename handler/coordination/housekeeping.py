@@ -14,11 +14,11 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from handler.clock import Clock
 from handler.coordination.compacted_topic import MARKER_KEY, KeyedWrites
-from handler.coordination.compactor import Compactor
+from handler.coordination.compactor import Compactor, nobody_asks
 from handler.coordination.election import Election
 from handler.coordination.internal_storage import (
     FOR_EVER,
@@ -57,15 +57,16 @@ class Housekeeping:
     """Of all internal topics. A topic is looked after once it is there."""
 
     def __init__(
-        self, client: Client, admin: Admin, namespace: str, led: Sequence[str], others: Sequence[str], minutes: int, clock: Clock,
-        new_id: NewId,
+        self, client: Client, admin: Admin, namespace: str, led: Sequence[str], followed: Sequence[str], kept: Sequence[str], minutes: int,
+        clock: Clock, new_id: NewId,
     ) -> None:  # fmt: skip
-        """`led`: topics whose partitions have leaders, which compact them."""
+        """`led`: topics whose partitions have leaders, which compact them. `kept`: what can be worked out of logs anew, if it is lost."""
         self._client = client
         self._admin = admin
         self._namespace = namespace
         self._led = frozenset(led)
-        self._missing = [*led, *others]
+        self._kept = frozenset(kept)
+        self._missing = [*led, *followed, *kept]
         self._wanted = retention_of(minutes)
         self._clock = clock
         self._new_id = new_id
@@ -91,8 +92,24 @@ class Housekeeping:
             await asyncio.sleep(LOOK_SECONDS)
 
     def _keeper(self, topic: str) -> Housekeeper:
-        compactor = None if topic in self._led else Compactor(self._admin, self._write_marker)
+        compactor = None
+        if topic not in self._led:
+            compactor = Compactor(self._admin, self._write_marker, nobody_asks if topic in self._kept else self._lacks_nothing)
         return Housekeeper(self._client, self._admin, topic, self._wanted, compactor, self._clock, self._new_id)
+
+    async def _lacks_nothing(self, partition: str, stats: CompactionStats) -> bool:
+        """Whether the log begins where it began when it was made: nothing is compacted of it, so what was before would be lost."""
+        first = stats.log.first
+        if first is None:
+            is_whole = await self._admin.topics.index_property(partition) is None
+        else:
+            is_whole = (await self._admin.topics.index_of(partition, first) or 0) == 0
+        if not is_whole:
+            log.warning(
+                "the beginning of %s is gone, and its broker does not know what was compacted of it. To go on without that, run "
+                "pulsar-admin topics compact %s", partition, partition,
+            )  # fmt: skip
+        return is_whole
 
     async def _write_marker(self, partition: str) -> None:
         writes = KeyedWrites(partition, self._clock)
@@ -104,6 +121,14 @@ class Housekeeping:
             raise Unavailable(f"{partition} took no marker within {MARKER_SECONDS:.0f} s") from error
         finally:
             producer.close()
+
+
+class _InGeneral(NamedTuple):
+    """What the namespace and the brokers say; None where they could not be asked."""
+
+    policies: Mapping[str, Any] | None
+    settings: Mapping[str, str]
+    reasons: list[str]  # that speak against a finite retention
 
 
 class Housekeeper:
@@ -119,16 +144,18 @@ class Housekeeper:
         self._wanted = wanted
         self._compactor = compactor
         self._looks = 0  # one after the other, at which every partition was held
+        self._missed = 0  # looks, one after the other, at which this candidate was not listed
         self._said = ""
+        self._name = WRITER_PREFIX + new_id()
         self._task = KeptAlive("housekeeper", topic, self._keep, backoff=Backoff(LOOK_SECONDS, LOOK_SECONDS))
-        self._election = Election(client, f"{topic}-partition-0", SUBSCRIPTION, WRITER_PREFIX + new_id(), {}, self, clock.wall)
+        self._election = Election(client, f"{topic}-partition-0", SUBSCRIPTION, self._name, {}, self, clock.wall)
 
     def elect(self) -> None:
         self._task.start()
 
     def depose(self, reason: str) -> None:
         self._task.stop()
-        self._looks = 0
+        self._looks = self._missed = 0
         if self._compactor is not None:
             self._compactor.forget_all()
         with contextlib.suppress(KeyError):
@@ -156,40 +183,67 @@ class Housekeeper:
                 await self._compactor.look(partition, stats)
         if len(found) == count:
             metrics.INTERNAL_TOPIC_BYTES.labels(self._label).set(sum(map(stored_bytes, found.values())))
-            await self._keep_retention(found)
-
-    async def _keep_retention(self, found: Found) -> None:
-        self._looks = self._looks + 1 if all(stats.is_held for stats in found.values()) else 0
+        self._looks = self._looks + 1 if len(found) == count and all(stats.is_held for stats in found.values()) else 0
         try:
             await self._set_retention(found)
         except (NoTopicPolicies, NotPermitted, Refused) as error:
             self._say(f"its retention can't be set: {error}")
+        await self._stand_again_if_forgotten()
+
+    async def _stand_again_if_forgotten(self) -> None:
+        """A broker that closes a topic may have let this candidate in, and forgotten it: another is elected as well."""
+        listed = (await self._admin.topics.partition_stats(self._topic)).get(0)
+        if listed is None:
+            return
+        consumers = listed.get("subscriptions", {}).get(SUBSCRIPTION, {}).get("consumers") or []
+        self._missed = 0 if any(one.get("consumerName") == self._name for one in consumers) else self._missed + 1
+        if self._missed >= LOOKS:
+            self._election.on_end(Unavailable("the broker has forgotten this candidate"))
 
     async def _set_retention(self, found: Found) -> None:
-        policies = await self._admin.cluster.namespace_policies(self._topic.partition("://")[2].rpartition("/")[0])
-        settings = await self._admin.cluster.broker_settings()
+        """One reason is enough to keep it for ever. It is finite only where all is known, and nothing speaks against it."""
         found_own = await self._admin.policies.retention(self._topic)
         own = None if found_own is None else Retention(*found_own)
-        now = retention_without_own(policies, settings) if own is None else own
-        reasons = [*what_moves_cursors(policies, settings), *await self._forgetful_brokers(list(found))]
-        if now.is_finite:
+        in_general = await self._policies_and_settings()
+        if in_general.policies is None:
+            now = own
+        else:
+            now = retention_without_own(in_general.policies, in_general.settings) if own is None else own
+        forgetful = [await self._forgetful(partition) for partition in found]
+        reasons = [*in_general.reasons, *[one for one in forgetful if one]]
+        is_finite = now is not None and now.is_finite
+        if is_finite:
             reasons += [f"its broker does not know what was compacted of {one}" for one, stats in found.items() if not stats.is_held]
-        if now.is_finite and reasons:
+        if reasons and is_finite:
             log.warning("%s is kept for ever from now on: %s", self._topic, reasons[0])
             await self._be_kept(FOR_EVER)
         elif reasons:
             self._say(reasons[0])
-        elif (now.is_finite and own != self._wanted) or (self._wanted.is_finite and not now.is_finite and self._looks >= LOOKS):
+        elif in_general.policies is None or None in forgetful or self._looks == 0:
+            return  # something could not be asked
+        elif own != self._wanted and (is_finite or (self._wanted.is_finite and self._looks >= LOOKS)):
             await self._be_kept(self._wanted)
             log.info("of %s Pulsar keeps what is not compacted, and what was written in %d minutes", self._topic, self._wanted.minutes)
 
-    async def _forgetful_brokers(self, partitions: Sequence[str]) -> list[str]:
-        versions = [await self._client.version_of_owner(partition) for partition in partitions]
-        return [
-            f"the broker of {partition} may forget what is compacted: it is {version or 'behind a proxy'}"
-            for partition, version in zip(partitions, versions, strict=True)
-            if not may_free(version)
-        ]
+    async def _policies_and_settings(self) -> _InGeneral:
+        namespace = self._topic.partition("://")[2].rpartition("/")[0]
+        try:
+            policies = await self._admin.cluster.namespace_policies(namespace)
+            settings = await self._admin.cluster.broker_settings()
+            own = await self._admin.policies.of_cursors(self._topic)
+        except NotPermitted as error:
+            return _InGeneral(None, {}, [f"this role may not ask what moves cursors: {error}"])
+        except Unavailable:
+            return _InGeneral(None, {}, [])
+        return _InGeneral(policies, settings, list(what_moves_cursors(own, policies, settings)))
+
+    async def _forgetful(self, partition: str) -> str | None:
+        """Why its broker may forget what is compacted, if it may; None where it can't be asked."""
+        try:
+            version = await self._client.version_of_owner(partition)
+        except Unavailable:
+            return None
+        return "" if may_free(version) else f"the broker of {partition} may forget what is compacted: it is {version or 'behind a proxy'}"
 
     async def _be_kept(self, wanted: Retention) -> None:
         await self._admin.policies.set_retention(self._topic, *wanted)

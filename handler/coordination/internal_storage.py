@@ -10,7 +10,7 @@ So a finite retention takes nothing that counts, as long as the cursor is there,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from handler.pulsar.entry import CompactionStats
@@ -23,6 +23,7 @@ _VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 # Less than that costs whoever loads the topic next a moment.
 LEAST_ENTRIES: Final = 1_000
 LEAST_BYTES: Final = 2 * 1024 * 1024
+_EVICTION: Final = "consumer_backlog_eviction"
 # A smaller part of what counts may wait for so long.
 WAIT_SECONDS: Final = 300.0
 SMALLER_PART: Final = 4
@@ -66,22 +67,40 @@ def may_free(version: str | None) -> bool:
     return numbers >= FIRST_VERSION and numbers not in NOT_THESE
 
 
-def what_moves_cursors(policies: Mapping[str, Any], settings: Mapping[str, str]) -> Iterator[str]:
-    """What lets brokers move or delete the cursor of compaction, and with it what is compacted. Each says what to change."""
-    ttl = policies.get("message_ttl_in_seconds")
-    if int(settings.get("ttlDurationDefaultInSeconds", "0") if ttl is None else ttl) > 0:
-        yield "its namespace has a message TTL: set it to 0"
+def what_moves_cursors(own: Mapping[str, Any], policies: Mapping[str, Any], settings: Mapping[str, str]) -> Iterator[str]:
+    """What lets brokers move or delete the cursor of compaction, and with it what is compacted. Each says what to change. `own`: policies
+    of the topic itself, named as those of its namespace.
+    """
+    for ttl in (
+        own.get("message_ttl_in_seconds"),
+        policies.get("message_ttl_in_seconds"),
+        settings.get("ttlDurationDefaultInSeconds", "0"),
+    ):
+        if ttl is not None:
+            if int(ttl) > 0:
+                yield "its namespace has a message TTL: set it to 0"
+            break
     expiry = policies.get("subscription_expiration_time_minutes")
     if int(settings.get("subscriptionExpirationTimeMinutes", "0") if expiry is None else expiry) > 0:
         yield "subscriptions of its namespace expire: set the subscription expiration time to 0"
-    quotas = policies.get("backlog_quota_map") or {}
-    evicts = {str(quota.get("policy")) for quota in quotas.values() if isinstance(quota, Mapping)}
-    limits = (settings.get(name) or "-1" for name in ("backlogQuotaDefaultLimitGB", "backlogQuotaDefaultLimitBytes"))
-    has_default = any(float(limit) > 0 for limit in limits)
-    if not quotas and has_default:
-        evicts.add(settings.get("backlogQuotaDefaultRetentionPolicy", ""))
-    if "consumer_backlog_eviction" in evicts:
+    if any(_evicts(kind, limits, own, policies, settings) for kind, limits in _QUOTAS.items()):
         yield "its namespace evicts backlogs: use the backlog quota policy producer_request_hold"
+
+
+# Of backlogs, and the brokers' settings for those that have none.
+_QUOTAS: Final = {
+    "destination_storage": ("backlogQuotaDefaultLimitGB", "backlogQuotaDefaultLimitBytes"),
+    "message_age": ("backlogQuotaDefaultLimitSecond",),
+}
+
+
+def _evicts(kind: str, limits: Sequence[str], own: Mapping[str, Any], policies: Mapping[str, Any], settings: Mapping[str, str]) -> bool:
+    for policy in (own, policies):
+        quota = (policy.get("backlog_quota_map") or {}).get(kind)
+        if quota is not None:
+            return bool(quota.get("policy") == _EVICTION)
+    has_limit = any(float(settings.get(name) or -1) > 0 for name in limits)
+    return has_limit and settings.get("backlogQuotaDefaultRetentionPolicy") == _EVICTION
 
 
 def stored_bytes(stats: CompactionStats) -> int:

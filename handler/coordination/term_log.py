@@ -244,8 +244,6 @@ class _Reading(ConsumerEvents, Generic[R]):
             entry = self._entries.popleft()
             if self._reached is not None and entry.position <= self._reached:
                 continue  # the dispatcher began again
-            if self._reached is None:
-                self.first_index = first_index_of(entry)
             messages, count = self._messages(entry)
             for message in messages:
                 self._deliver(message, entry.position)
@@ -289,6 +287,8 @@ class _Reading(ConsumerEvents, Generic[R]):
     def _messages(self, entry: RawEntry) -> tuple[list[Message], int]:
         """The messages of an entry, and how many permits it cost."""
         try:
+            if self._reached is None:
+                self.first_index = first_index_of(entry)
             return read_messages(entry.message_metadata, entry.payload)
         except Exception as error:  # anybody may have written it
             metrics.UNREADABLE_ENTRIES.inc()

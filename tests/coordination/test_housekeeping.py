@@ -10,8 +10,8 @@ import pytest
 
 from handler.clock import Clock
 from handler.coordination.compacted_topic import KeyedWrites
-from handler.coordination.housekeeping import LOOK_SECONDS, Housekeeping
-from handler.pulsar.errors import Unavailable
+from handler.coordination.housekeeping import LOOK_SECONDS, SUBSCRIPTION, Housekeeping
+from handler.pulsar.errors import NotPermitted, Unavailable
 from tests.model.cluster import Cluster, ClusterAdmin, ClusterClient
 from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance
@@ -60,7 +60,7 @@ class World:
         caller = DrawnCaller(self.conduct, name, copy_context())
         client, admin = ClusterClient(self.cluster, name, caller), ClusterAdmin(self.cluster, caller)
         ids = iter(range(10**6))
-        one = Housekeeping(client, admin, NAMESPACE, [], [TOPIC], minutes, self.clock, lambda: f"{name}-{next(ids)}")
+        one = Housekeeping(client, admin, NAMESPACE, [], [TOPIC], [], minutes, self.clock, lambda: f"{name}-{next(ids)}")
         one.start()
         self._housekeepers.append(one)
         return one
@@ -260,6 +260,106 @@ def test_one_of_two_sidecars_does_it_and_the_other_when_that_has_gone() -> None:
         ledger = world.logs[0].compacted_ledger
         await world.write(0, 2_000)
         await asyncio.sleep(LOOKS_SECONDS)
+        assert world.logs[0].compacted_ledger > ledger
+
+    played(play)
+
+
+def test_what_a_broker_has_forgotten_is_not_made_final(caplog: pytest.LogCaptureFixture) -> None:
+    """Somebody has deleted the cursor, and the topic was loaded anew. An operator decides what becomes of the rest."""
+
+    async def play(world: World) -> None:
+        await world.write(0, 10)
+        world.housekeeping("a")
+        await asyncio.sleep(LOOKS_SECONDS)
+        await world.write(0, 3)
+        log = world.logs[0]
+        log.compacted_ledger = log.cursors_ledger = -1
+        log.horizon, log.compacted = None, []
+        await asyncio.sleep(LOOKS_SECONDS)
+        assert world.retention == FOR_EVER
+        assert log.compacted_ledger < 0
+        log.compact(lambda: 0.1)
+        await asyncio.sleep(LOOKS_SECONDS)
+        assert world.retention == FINITE
+
+    played(play)
+    assert any("pulsar-admin topics compact" in message for message in caplog.messages)
+
+
+@pytest.mark.parametrize("what", ["compaction_stats", "version_of_owner"])
+def test_one_partition_that_is_not_held_is_reason_enough_while_another_can_not_be_asked(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(world: World) -> None:
+        await world.write(0, 10)
+        await world.write(1, 10)
+        world.housekeeping("a")
+        await asyncio.sleep(LOOKS_SECONDS)
+        of = ClusterClient if what == "version_of_owner" else ClusterAdmin
+        asked = getattr(of, what)
+
+        async def fails_for_one(self: object, partition: str) -> object:
+            if partition.endswith("1"):
+                raise Unavailable("no broker")
+            return await asked(self, partition)
+
+        monkeypatch.setattr(of, what, fails_for_one)
+        monkeypatch.setattr(world.logs[0], "compact", lambda _: None)
+        world.logs[0].cursors_ledger = -1
+        await asyncio.sleep(LOOK_SECONDS + 1)
+        assert world.retention == FOR_EVER
+        monkeypatch.undo()
+
+    played(play)
+
+
+@pytest.mark.parametrize("what", ["namespace_policies", "broker_settings", "of_cursors"])
+def test_it_is_kept_for_ever_where_the_role_may_not_ask_what_moves_cursors(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(world: World) -> None:
+        async def refuses(*_: object) -> object:
+            raise NotPermitted("403")
+
+        await world.write(0, 10)
+        world.housekeeping("a")
+        await asyncio.sleep(LOOKS_SECONDS)
+        assert world.retention == FINITE
+        monkeypatch.setattr(ClusterAdmin, what, refuses)
+        await asyncio.sleep(LOOK_SECONDS + 1)
+        assert world.retention == FOR_EVER
+        monkeypatch.undo()
+
+    played(play)
+
+
+def test_a_candidate_that_its_broker_has_forgotten_stands_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else two keep house for good."""
+
+    async def play(world: World) -> None:
+        await world.write(0, 10)
+        monkeypatch.setattr(world.logs[0].conduct, "forgets_reader", lambda: True)
+        first = world.housekeeping("a")
+        await asyncio.sleep(5.0)
+        monkeypatch.undo()
+        world.housekeeping("b")
+        await asyncio.sleep(LOOKS_SECONDS)
+        candidates = world.logs[0].subscription_stats()[SUBSCRIPTION]["consumers"]
+        assert len(candidates) == 2
+        elected = [one for one in (first, world._housekeepers[1]) if one._keepers[0]._task.running]
+        assert len(elected) == 1
+
+    played(play)
+
+
+def test_who_is_elected_does_not_compact_right_behind_another() -> None:
+    async def play(world: World) -> None:
+        await world.write(0, 2_000)
+        world.logs[0].compact(lambda: 0.01)
+        await asyncio.sleep(0.5)
+        await world.write(0, 2_000)
+        ledger = world.logs[0].compacted_ledger
+        world.housekeeping("a")
+        await asyncio.sleep(LOOK_SECONDS / 2)
+        assert world.logs[0].compacted_ledger == ledger
+        await asyncio.sleep(LOOK_SECONDS)
         assert world.logs[0].compacted_ledger > ledger
 
     played(play)

@@ -81,22 +81,35 @@ def test_it_is_compacted_when_as_much_goes_as_is_left_or_after_a_while_a_part_of
     assert is_worth_compacting(found, waited) == is_worth
 
 
+EVICTS = {"policy": "consumer_backlog_eviction", "limitSize": 1}
+HOLDS = {"policy": "producer_request_hold", "limitSize": 1}
+BY_DEFAULT = {"backlogQuotaDefaultRetentionPolicy": "consumer_backlog_eviction"}
+
+
 @pytest.mark.parametrize(
-    ("policies", "settings", "said"),
+    ("own", "policies", "settings", "said"),
     [
-        ({}, {}, []),
-        ({"message_ttl_in_seconds": 0, "subscription_expiration_time_minutes": 0}, {"ttlDurationDefaultInSeconds": "60"}, []),
-        ({}, {"ttlDurationDefaultInSeconds": "60"}, ["TTL"]),
-        ({"message_ttl_in_seconds": 60}, {}, ["TTL"]),
-        ({}, {"subscriptionExpirationTimeMinutes": "5"}, ["expire"]),
-        ({"backlog_quota_map": {"destination_storage": {"policy": "consumer_backlog_eviction"}}}, {}, ["evicts"]),
-        ({"backlog_quota_map": {"destination_storage": {"policy": "producer_request_hold"}}}, {}, []),
-        ({}, {"backlogQuotaDefaultLimitGB": "-1", "backlogQuotaDefaultRetentionPolicy": "consumer_backlog_eviction"}, []),
-        ({}, {"backlogQuotaDefaultLimitGB": "1.0", "backlogQuotaDefaultRetentionPolicy": "consumer_backlog_eviction"}, ["evicts"]),
+        ({}, {}, {}, []),
+        ({}, {"message_ttl_in_seconds": 0, "subscription_expiration_time_minutes": 0}, {"ttlDurationDefaultInSeconds": "60"}, []),
+        ({}, {}, {"ttlDurationDefaultInSeconds": "60"}, ["TTL"]),
+        ({}, {"message_ttl_in_seconds": 60}, {}, ["TTL"]),
+        ({"message_ttl_in_seconds": 60}, {}, {}, ["TTL"]),
+        ({"message_ttl_in_seconds": 0}, {"message_ttl_in_seconds": 60}, {}, []),
+        ({}, {}, {"subscriptionExpirationTimeMinutes": "5"}, ["expire"]),
+        ({}, {"backlog_quota_map": {"destination_storage": EVICTS}}, {}, ["evicts"]),
+        ({}, {"backlog_quota_map": {"destination_storage": HOLDS}}, {}, []),
+        ({"backlog_quota_map": {"message_age": EVICTS}}, {}, {}, ["evicts"]),
+        ({"backlog_quota_map": {"destination_storage": HOLDS}}, {"backlog_quota_map": {"destination_storage": EVICTS}}, {}, []),
+        ({"backlog_quota_map": None}, {}, {"backlogQuotaDefaultLimitGB": "-1", **BY_DEFAULT}, []),
+        ({}, {}, {"backlogQuotaDefaultLimitGB": "1.0", **BY_DEFAULT}, ["evicts"]),
+        ({}, {}, {"backlogQuotaDefaultLimitSecond": "3600", **BY_DEFAULT}, ["evicts"]),
+        ({}, {"backlog_quota_map": {"message_age": HOLDS}}, {"backlogQuotaDefaultLimitBytes": "1000000", **BY_DEFAULT}, ["evicts"]),
     ],
 )
-def test_what_moves_cursors_of_others_moves_that_of_compaction(policies: object, settings: dict[str, str], said: list[str]) -> None:
-    assert isinstance(policies, dict)
-    found = list(what_moves_cursors(policies, settings))
+def test_what_moves_cursors_of_others_moves_that_of_compaction(
+    own: dict[str, object], policies: dict[str, object], settings: dict[str, str], said: list[str]
+) -> None:
+    """Each kind of quota counts for itself: that of the topic, else of the namespace, else of the brokers."""
+    found = list(what_moves_cursors(own, policies, settings))
     assert len(found) == len(said)
     assert all(word in text for word, text in zip(said, found, strict=True))

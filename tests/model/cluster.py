@@ -38,6 +38,7 @@ class Cluster:
         self._new_log = new_log
         self.version = "4.2.4"
         self.settings: dict[str, str] = {}
+        self.policies_of_cursors: dict[str, Any] = {}  # of each topic itself
         self.keeps_topic_policies = True
         self.topics: dict[str, list[InternalLog]] = {}
 
@@ -203,6 +204,20 @@ class ClusterAdmin(ports.Admin, ports.Topics, ports.Subscriptions, ports.Policie
         found = CompactionStats(log.stats_now(), log.compaction_cursor, log.compacted_ledger, log.cursors_ledger, len(log.compacted), size)
         await self._caller.hear()
         return found
+
+    async def of_cursors(self, topic: str) -> dict[str, Any]:
+        await self._caller.ask()
+        return self._cluster.policies_of_cursors
+
+    async def index_of(self, partition: str, position: Position) -> int | None:
+        await self._caller.ask()
+        found = (entry.last_index for entry in self._cluster.log(partition).present if entry.position == position)
+        return next(found, None)
+
+    async def index_property(self, partition: str) -> int | None:
+        await self._caller.ask()
+        log = self._cluster.log(partition)
+        return log.index if log.trimmed else None
 
     async def retention(self, topic: str) -> tuple[int, int] | None:
         await self._caller.ask()

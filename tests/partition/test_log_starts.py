@@ -262,3 +262,18 @@ async def test_what_is_deleted_while_nobody_can_write_is_deleted_later(topic: In
     async with asyncio.timeout(5.0):
         while await stored(topic):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+
+
+async def test_what_was_deleted_while_nobody_read_does_not_count_against_what_was_stated_behind_that(
+    topic: InternalTopic, opened: Open
+) -> None:
+    mine = opened()
+    await mine.put(PARTITION, LATE)
+    topic.refuse = 1_000_000
+    readers, topic.readers = topic.readers, []
+    writer = Writer(topic, cast(Any, Silent()))
+    for number, value in enumerate((None, EARLY.encode())):
+        writer.send_batch(number, 1, write_batch([(PARTITION.encode(), value)], 1))
+    topic.readers = readers
+    topic.lose()
+    await known(mine, EARLY)

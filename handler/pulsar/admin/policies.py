@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from handler.pulsar.admin.connections import Response
-from handler.pulsar.admin.http import AdminHttp, path_of, texts
+from handler.pulsar.admin.http import AdminHttp, mapping, path_of, texts
 from handler.pulsar.errors import Refused, Unavailable
 
 T = TypeVar("T")
@@ -51,6 +51,11 @@ class PolicyAdmin:
 
     async def remove_compaction_threshold(self, topic: str) -> None:
         await self._call("DELETE", topic, "compactionThreshold")
+
+    async def of_cursors(self, topic: str) -> dict[str, Any]:
+        """What moves cursors, named as the policies of a namespace are."""
+        quotas = await self._get(topic, "backlogQuotaMap", mapping)
+        return {"message_ttl_in_seconds": await self._get(topic, "messageTTL", int), "backlog_quota_map": quotas}
 
     async def replication_clusters(self, topic: str) -> list[str] | None:
         return await self._get(topic, "replication", texts)

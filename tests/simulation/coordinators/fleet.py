@@ -117,7 +117,7 @@ class Member(Machine):
         self.followed = FollowedTopic(client, admin, FOLLOWED, Greatest(), clock, new_id)
         self.followed.start()
         led = [self.runtime.topic, self.groups.topic, self.transactions.topic]
-        self.housekeeping = Housekeeping(client, admin, NAMESPACE, led, [FOLLOWED], self._retention_minutes, clock, new_id)
+        self.housekeeping = Housekeeping(client, admin, NAMESPACE, led, [FOLLOWED], [], self._retention_minutes, clock, new_id)
         self.housekeeping.start()
 
     # --- faults
