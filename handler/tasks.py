@@ -12,7 +12,7 @@ import inspect
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Hashable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -144,6 +144,10 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
+A = TypeVar("A")
+SLICE: Final = 100
+
+
 async def within(seconds: float, work: Awaitable[T]) -> T:
     """The result of `work`; TimeoutError, and its end, after so many seconds."""
     async with asyncio.timeout(seconds):
@@ -181,6 +185,17 @@ async def pause(seconds: float) -> None:
 async def gathered(works: Iterable[Awaitable[T]]) -> list[T]:
     """Their results, in their order; they go on side by side."""
     return await asyncio.gather(*works)
+
+
+async def in_slices(work: Callable[[A], Awaitable[T]], of: Sequence[A]) -> list[T]:
+    """The results of `work` for each of many, a hundred side by side. Others run between two slices: thousands of tasks at once would hold
+    the loop for a second.
+    """
+    results: list[T] = []
+    for begin in range(0, len(of), SLICE):
+        results += await gathered([work(one) for one in of[begin : begin + SLICE]])
+        await asyncio.sleep(0)
+    return results
 
 
 async def all_done(*works: Awaitable[object]) -> None:

@@ -29,7 +29,7 @@ from handler.apis.nodes import controller, nodes, replicas
 from handler.apis.topics import find, listed
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
-from handler.tasks import Pace
+from handler.tasks import SLICE, Pace, in_slices
 from handler.topics.catalog import Topic
 from handler.topics.names import InvalidTopicName
 from handler.wire.error_code import ErrorCode
@@ -99,12 +99,15 @@ async def _topics(services: Services, call: Call, request: MetadataRequest) -> l
     if request.topics is None or (call.version <= EMPTY_MEANS_ALL_UP_TO and not request.topics):
         return await _all_topics(services, call)
 
-    def one(topic: MetadataRequestTopic) -> asyncio.Future[MetadataResponseTopic]:
+    async def one(topic: MetadataRequestTopic) -> MetadataResponseTopic:
         if not topic.name and topic.topic_id is not None:
-            return asyncio.ensure_future(_by_id(services, call, topic.topic_id))
-        return asyncio.ensure_future(_by_name(services, call, topic.name or "", request.allow_auto_topic_creation))
+            return await _by_id(services, call, topic.topic_id)
+        return await _by_name(services, call, topic.name or "", request.allow_auto_topic_creation)
 
-    return list(await asyncio.gather(*map(one, request.topics)))
+    async def written(topic: MetadataRequestTopic) -> MetadataResponseTopic:
+        return cast(MetadataResponseTopic, Encoded(await one(topic), MetadataResponse, call.version))
+
+    return await in_slices(one if len(request.topics) <= SLICE else written, request.topics)
 
 
 async def _handle(services: Services, call: Call, request: MetadataRequest) -> MetadataResponse:

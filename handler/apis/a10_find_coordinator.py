@@ -9,13 +9,14 @@ v6   share groups (KIP-932), refused
 
 from __future__ import annotations
 
-import asyncio
-from typing import Final
+from typing import Final, cast
 
 from handler.apis.api import Api, Call, Services
 from handler.apis.late import LATE_COORDINATOR, in_time
 from handler.coordination.errors import CoordinatorError
+from handler.tasks import SLICE, in_slices
 from handler.wire.error_code import ErrorCode
+from handler.wire.message import Encoded
 from handler.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 GROUP: Final = 0
@@ -49,9 +50,15 @@ async def _find(services: Services, call: Call, key_type: int, key: str) -> Coor
 
 
 async def _handle(services: Services, call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    async def one_of_many(key: str) -> Coordinator:
+        return await _find(services, call, request.key_type, key)
+
+    async def written(key: str) -> Coordinator:
+        return cast(Coordinator, Encoded(await one_of_many(key), FindCoordinatorResponse, call.version))
+
     if call.version >= MANY_SINCE:
-        found = await asyncio.gather(*(_find(services, call, request.key_type, key) for key in request.coordinator_keys))
-        return FindCoordinatorResponse(coordinators=found)
+        keys = request.coordinator_keys
+        return FindCoordinatorResponse(coordinators=await in_slices(one_of_many if len(keys) <= SLICE else written, keys))
     one = await _find(services, call, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=one.error_code, error_message=one.error_message, node_id=one.node_id, host=one.host, port=one.port

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
@@ -16,6 +16,7 @@ from handler.wire.error_code import ErrorCode
 from handler.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from handler.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from handler.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from handler.wire.messages.find_coordinator import FindCoordinatorRequest
 from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
 from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.batches import batch
@@ -103,9 +104,20 @@ async def test_what_is_known_of_a_topic_is_told_while_pulsar_is_away(sidecar: Si
     assert (found.error_code, len(found.partitions)) == (ErrorCode.NONE, 3)
 
 
-async def test_a_listing_of_many_topics_does_not_hold_the_loop(sidecar: Sidecar) -> None:
+@pytest.mark.parametrize("names", [True, False], ids=["by name", "all"])
+async def test_many_topics_do_not_hold_the_loop(sidecar: Sidecar, names: bool) -> None:
     for number in range(3_000):
         sidecar.admin.make(f"t{number}", 4)
+    topics = [MetadataRequestTopic(name=f"t{number}") for number in range(3_000)] if names else None
+
+    async def ask() -> None:
+        assert len((await sidecar.ask(MetadataRequest(topics=topics), 12)).topics) == 3_000
+
+    for _ in range(2):  # looked up, and remembered
+        await does_not_hold_the_loop(ask)
+
+
+async def does_not_hold_the_loop(ask: Callable[[], Awaitable[None]]) -> None:
     longest, last = 0.0, time.thread_time()
     gc.collect()
     gc.freeze()  # what the tests have loaded is not to be looked through
@@ -117,17 +129,24 @@ async def test_a_listing_of_many_topics_does_not_hold_the_loop(sidecar: Sidecar)
             await asyncio.sleep(0)
             longest, last = max(longest, time.thread_time() - last), time.thread_time()
 
-    for _ in range(2):  # looked up, and remembered
-        watching = asyncio.create_task(watch())
-        await asyncio.sleep(0)
-        longest, last = 0.0, time.thread_time()
-        began = last
-        assert len((await sidecar.ask(MetadataRequest(topics=None), 12)).topics) == 3_000
-        stop.set()
-        await watching
-        stop.clear()
-        assert longest < (last - began) / 10, "of processor time: a busy machine slows the part and the whole alike"
+    watching = asyncio.create_task(watch())
+    await asyncio.sleep(0)
+    longest, last = 0.0, time.thread_time()
+    began = last
+    await ask()
+    stop.set()
+    await watching
+    assert longest < (last - began) / 10, "of processor time: a busy machine slows the part and the whole alike"
     gc.unfreeze()
+
+
+async def test_many_groups_that_are_looked_for_do_not_hold_the_loop(sidecar: Sidecar) -> None:
+    keys = [f"group-{number}" for number in range(20_000)]
+
+    async def ask() -> None:
+        assert len((await sidecar.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=keys), 4)).coordinators) == len(keys)
+
+    await does_not_hold_the_loop(ask)
 
 
 async def test_a_listing_asks_only_for_the_names_and_for_topics_that_are_in_use(sidecar: Sidecar) -> None:
