@@ -239,8 +239,16 @@ class Term(Generic[R]):
             return
         records, done = written
         self.record_count += len(records)
-        for record in records:
-            self._state.on_stored(record)
+        try:
+            for record in records:
+                self._state.on_stored(record)
+        except Exception:
+            metrics.INTERNAL_ERRORS.labels("term").inc()
+            log.exception("%s: a record is stored, and could not be applied: the term ends, and the next one reads it", self.name)
+            done(ErrorCode.NOT_COORDINATOR)
+            if self._term_log is not None:
+                self._fail_log(self._term_log, Unavailable("what is stored could not be applied"))
+            return
         done(ErrorCode.NONE)
 
     async def all_stored(self) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from handler.coordination.term import Phase, Term, TermState
-from handler.groups.records import Record
+from handler.groups.records import OffsetCommitKey, OffsetCommitValue, Record
 from handler.pulsar.errors import Unavailable
+from handler.wire.error_code import ErrorCode
 from tests.support.memory_term_log import MemoryOffsets
 
 
@@ -80,4 +81,22 @@ async def test_a_log_that_is_lost_while_the_state_still_tells_what_it_has_loaded
     await settled(state)
     assert state.events == ["loaded", "leading", "unloaded", "loaded", "leading"]
     assert offsets.terms == 2
+    state.term.depose("the test is over")
+
+
+class Failing(State):
+    def on_stored(self, record: Record) -> None:
+        raise KeyError(record)
+
+
+async def test_who_wrote_what_could_not_be_applied_is_told_and_the_next_term_reads_it() -> None:
+    """A fault of the state's: nobody waits for an answer that never comes."""
+    state = Failing(MemoryOffsets())
+    state.term.elect()
+    await settled(state)
+    told: list[ErrorCode] = []
+    state.term.store([Record(OffsetCommitKey("g", "t", 0), OffsetCommitValue(42, 7, "m", 100, -1))], told.append)
+    assert told == [ErrorCode.NOT_COORDINATOR]
+    await settled(state)
+    assert state.events[-3:] == ["replay", "loaded", "leading"]
     state.term.depose("the test is over")
