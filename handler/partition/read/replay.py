@@ -163,15 +163,31 @@ class Replay:
 
         The replay goes on at once. When somebody appends, retention may have taken what still stands there now.
         """
-        if self._left is not None and self._left_ends_at is not None and self._left_ends_at == before.replayed_from:
-            before.learn(self._left)
-            before.producers.knows_the_past = True
+        if self._goes_on_with_what_is_left(before):
+            return
         is_of_use = before.producers.knows_the_past and before.last_position is not None
         known = self._before_gap or (before if is_of_use else None)
         self.begin_again()
         self._before_gap = known
         if known is not None:
             self.start()
+
+    def _goes_on_with_what_is_left(self, before: Fold) -> bool:
+        """Where all that is left was read, and others' values were not looked up yet: that and what was known before the gap is what is
+        left now.
+        """
+        left = self._left
+        if left is None or before.last_position is None or not self._has_read_what_is_left(before.replayed_from):
+            return False
+        if left.knows_next_offset:
+            before.learn(left)
+        else:
+            before.end_of_the_past(is_whole=False)  # there are markers of Pulsar's alone
+        self.begin_again()
+        before.transactions = KnownVerdicts(self._partition.transactions)
+        self._left, self._was_trimmed = before, True
+        self.start()
+        return True
 
     @property
     def done(self) -> bool:
@@ -375,35 +391,40 @@ class Replay:
         self._fold.learn(earlier)
         return True
 
+    def _has_read_what_is_left(self, began: Position | None) -> bool:
+        """Up to where a fold began, or further."""
+        return self._left_ends_at is not None and began is not None and self._left_ends_at >= began
+
     async def _fold_all_that_is_left(self) -> bool:
         """Where retention has taken entries behind what was kept. False where nothing is left."""
-        earlier, end, stats = self._left, self._fold.replayed_from, await self._log.stats()
+        earlier, end, stats, begun = self._left, self._fold.replayed_from, await self._log.stats(), self._begun
         if earlier is None:
             return False
-        if end is None or self._left_ends_at != end:
+        if not self._has_read_what_is_left(end):
             if end is None or stats.first is None or end <= stats.first:
                 has_learnt = await self._look_once_more(self._fold)
                 self._left = None
                 return has_learnt
-            await self._read_what_is_left(earlier, end, stats)
+            await self._read_what_is_left(earlier, stats.first, end)
         if await self._look_once_more(earlier):
             return True
-        if self._fold.replayed_from != end:
+        end = self._fold.replayed_from
+        if self._begun != begun or end is None:
             return False  # the partition's fold has begun again meanwhile
         if earlier.knows_next_offset:
             self._fold.learn(earlier)
         else:
             await self._end_the_past(stats, end)  # there are markers of Pulsar's alone
-        self._left = None  # it is used up
+        self._left = self._left_ends_at = None  # it is used up
         return True
 
-    async def _read_what_is_left(self, earlier: Fold, end: Position, stats: LogStats) -> None:
-        """Retention can't take it from then on, and it is lost to no failure."""
+    async def _read_what_is_left(self, earlier: Fold, first: Position, end: Position) -> None:
+        """From `first` to `end`. Retention can't take it from then on, and it is lost to no failure."""
+        last = earlier.last_position
         try:
-            if earlier.last_position is not None and earlier.last_position < (stats.first or earlier.last_position):
-                raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {stats.first}")
-            place = earlier.last_position or stats.first
-            assert place is not None
+            if last is not None and last < first and not await self._begins_right_behind(earlier):
+                raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {first}")
+            place = first if last is None else max(last, first)
             await self._fold_up_to(earlier, place, end, place, PERMITS)
         except _TrimmedMeanwhile:
             self._left = self._left_ends_at = None
@@ -420,7 +441,7 @@ class Replay:
         """
         while True:
             if self._going_on is None:
-                began, last = known.replayed_from, self._fold.last_position
+                began, last = (known if known.knows_next_offset else self._fold).replayed_from, self._fold.last_position
                 if began is None or last is None:
                     return False
                 self._going_on = await self._kept_fold(Extent(began, last))
@@ -433,9 +454,10 @@ class Replay:
 
     async def _learn_what_is_left_over(self, earlier: Fold, last: Position) -> bool:
         """Whether all that is left was read on from where `earlier` ends, which retention has taken since. Then it is learnt first."""
-        left, stats, begun = self._left, await self._log.stats(), self._begun
-        is_read = left is not None and self._left_ends_at is not None and self._left_ends_at == self._fold.replayed_from
-        if left is None or not is_read or begun != self._begun or not left.knows_next_offset or not has_read_on(left, earlier, last, stats):
+        begun, stats, left = self._begun, await self._log.stats(), self._left
+        if begun != self._begun or left is None or not self._has_read_what_is_left(self._fold.replayed_from):
+            return False
+        if not left.knows_next_offset or not has_read_on(left, earlier, last, stats):
             return False
         self._fold.learn(left)
         return True

@@ -456,6 +456,12 @@ class StoresLate(MemoryStates):
         super().__init__()
         self.may_land = asyncio.Event()
         self.may_land.set()
+        self.look_is_away = False
+
+    async def names(self, prefix: bytes) -> list[bytes]:
+        if self.look_is_away:
+            raise Unavailable("no broker")
+        return await super().names(prefix)
 
     async def store(self, key: bytes, value: bytes) -> None:
         await self.may_land.wait()
@@ -586,6 +592,130 @@ def test_a_log_that_is_emptied_while_it_is_looked_once_more_takes_appends() -> N
         when_all_that_is_left_is_read(partition, lands_and_all_is_taken)
         ticks = asyncio.create_task(ticking(partition))
         assert (await begin_append(partition, another(9), 30)).error is ErrorCode.NONE
+        ticks.cancel()
+        await closed(partition)
+
+    in_virtual_time(play())
+
+
+async def five_whose_value_lands_later(log: MemoryLog, states: StoresLate, between: int, markers: int, natives: int) -> tuple[int, Any]:
+    """The old sidecar has written b0 to b4 and closes; its last value hangs. Retention takes all that it has written. The offset of b4."""
+    before = open_partition(log, "kafka-sidecar-first", states=states)
+    await first_append(before, another(8))
+    log.roll()
+    for _ in range(between):
+        log.write(other())
+    for number in range(5):
+        written = await append(before, numbered(number))
+    await before.confirmed_end()
+    log.roll()
+    gone = len(log.entries)
+    states.may_land.clear()
+    closing = asyncio.gather(*before.close())
+    await asyncio.sleep(0.01)
+    for _ in range(markers):
+        log.mark()
+    for _ in range(natives):
+        log.write(other())
+    log.trim(gone)
+    return written.base_offset, closing
+
+
+@pytest.mark.parametrize("markers", [0, 70, 100])
+def test_the_second_look_is_made_also_where_markers_alone_are_left(markers: int) -> None:
+    async def play() -> None:
+        log, states = MemoryLog(), StoresLate()
+        offset, closing = await five_whose_value_lands_later(log, states, 5, markers, 30 if markers else 200)
+        partition = open_partition(log, "kafka-sidecar-a", states=states)
+        assert await partition.opened() is ErrorCode.NONE
+
+        async def land() -> None:
+            states.may_land.set()
+            await closing
+
+        when_all_that_is_left_is_read(partition, land)
+        await check_retry(partition, offset)
+
+    in_virtual_time(play())
+
+
+@pytest.mark.parametrize("seconds", [0.5, 2.9])
+def test_a_gap_of_markers_does_not_take_the_place_of_the_second_look(seconds: float) -> None:
+    """What others keep can't be told for a while. Meanwhile the gap is read, and the old sidecar's value lands."""
+
+    async def play() -> None:
+        log, states = MemoryLog(), StoresLate()
+        offset, closing = await five_whose_value_lands_later(log, states, 0, 0, 200)
+        partition = open_partition(log, "kafka-sidecar-a", states=states)
+        assert await partition.opened() is ErrorCode.NONE
+        loop = asyncio.get_running_loop()
+
+        def go_on() -> None:
+            log.mark()
+            log.roll()
+            for _ in range(5):
+                log.write(other())
+
+        async def fail() -> None:
+            states.look_is_away = True
+            loop.call_later(3.0, setattr, states, "look_is_away", False)
+            loop.call_later(1.0, go_on)
+            loop.call_later(seconds, states.may_land.set)
+
+        async def consume() -> None:
+            while True:
+                await asyncio.sleep(0.2)
+                partition.read(partition.end_offset, 1_000, at_least_one=True, since=loop.time())
+
+        when_all_that_is_left_is_read(partition, fail)
+        consuming = asyncio.create_task(consume())
+        await check_retry(partition, offset)
+        consuming.cancel()
+        await closing
+
+    in_virtual_time(play())
+
+
+def test_a_window_that_is_read_at_the_second_look_is_no_new_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value that is found then is far away, and of no use. What was read of all that is left still counts."""
+    monkeypatch.setattr("handler.partition.read.replay.TOO_FAR_ENTRIES", 200)
+
+    async def play() -> None:
+        log, states = MemoryLog(), StoresLate()
+        before = open_partition(log, "kafka-sidecar-first", states=states)
+        await first_append(before, another(8))
+        log.roll()
+        for _ in range(2):
+            log.write(other())
+        await append(before, batch(b"x", producer_id=8, epoch=0, sequence=1))
+        await before.confirmed_end()
+        states.may_land.clear()
+        closing = asyncio.gather(*before.close())
+        await asyncio.sleep(0.01)
+        log.roll()
+        log.write(other())
+        log.roll()
+        gone = len(log.entries)
+        keeps_nothing = open_partition(log, "kafka-sidecar-second")
+        written = await append(keeps_nothing, numbered(0))
+        for _ in range(400):
+            log.write(other())
+        await append(keeps_nothing, another(12))
+        for _ in range(10):
+            log.write(other())
+        keeps_nothing.close()
+        log.trim(gone)
+        partition = open_partition(log, "kafka-sidecar-a", states=states, replay_entries=150)
+        assert await partition.opened() is ErrorCode.NONE
+
+        async def land() -> None:
+            states.may_land.set()
+            await closing
+
+        when_all_that_is_left_is_read(partition, land)
+        ticks = asyncio.create_task(ticking(partition))
+        assert (await begin_append(partition, another(9), 20)).error is ErrorCode.NONE
+        assert (await begin_append(partition, numbered(0), 20)).base_offset == written.base_offset
         ticks.cancel()
         await closed(partition)
 
