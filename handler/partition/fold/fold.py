@@ -186,6 +186,7 @@ class Fold:
         before = Fold(self.replayed_from, memory=self.memory)
         if self.last_position is not None:
             before.restore(self.last_position, self.first_offset, self.next_offset)
+            before._knows_first_offset = self._knows_first_offset
         before.producers, before.writers = self.producers, self.writers.copy()
         self.replayed_from = position
         self.begins_at_first = False

@@ -167,9 +167,12 @@ class Replay:
             return
         is_of_use = before.producers.knows_the_past and before.last_position is not None
         known = self._before_gap or (before if is_of_use else None)
+        going_on, left, was_trimmed = self._going_on, self._left, self._was_trimmed
         self.begin_again()
-        self._before_gap = known
-        if known is not None:
+        self._before_gap, self._was_trimmed = known, was_trimmed
+        if known is None:  # what is under way is read on over the gap, and finds out whether entries are gone there
+            self._going_on, self._left = going_on, left
+        if known is not None or going_on is not None or was_trimmed:
             self.start()
 
     def _goes_on_with_what_is_left(self, before: Fold) -> bool:
@@ -179,12 +182,12 @@ class Replay:
         left = self._left
         if left is None or before.last_position is None or not self._has_read_what_is_left(before.replayed_from):
             return False
+        before.transactions = KnownVerdicts(self._partition.transactions)
         if left.knows_next_offset:
             before.learn(left)
         else:
             before.end_of_the_past(is_whole=False)  # there are markers of Pulsar's alone
         self.begin_again()
-        before.transactions = KnownVerdicts(self._partition.transactions)
         self._left, self._was_trimmed = before, True
         self.start()
         return True

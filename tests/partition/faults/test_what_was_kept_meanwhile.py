@@ -676,6 +676,170 @@ def test_a_gap_of_markers_does_not_take_the_place_of_the_second_look(seconds: fl
     in_virtual_time(play())
 
 
+def go_on_behind_a_marker(log: MemoryLog) -> None:
+    """The offsets have a gap there, and no entry is gone."""
+    log.mark()
+    log.roll()
+    for _ in range(5):
+        log.write(other())
+
+
+async def consuming(partition: Partition) -> None:
+    while True:
+        await asyncio.sleep(0.2)
+        if partition.ended is None:
+            partition.tick(asyncio.get_running_loop().time())
+            partition.read(partition.end_offset, 1_000, at_least_one=True, since=asyncio.get_running_loop().time())
+
+
+async def five_in_what_is_left(log: MemoryLog, states: MemoryStates, natives: int) -> dict[int, int]:
+    """What is kept is of no use, and the sidecar that wrote b0 to b4 was killed. Their offsets."""
+    before = open_partition(log, "kafka-sidecar-first", states=states)
+    await first_append(before, another(8))
+    log.roll()
+    for _ in range(3):
+        log.write(other())
+    log.roll()
+    gone = len(log.entries)
+    offsets = {number: (await append(before, numbered(number))).base_offset for number in range(5)}
+    for _ in range(natives):
+        log.write(other())
+    log.trim(gone)
+    return offsets
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.01, 0.5])
+@pytest.mark.parametrize("gaps", [1, 2, 3])
+def test_gaps_of_markers_lose_nothing_of_what_is_left(gaps: int, apart: float) -> None:
+    async def play() -> None:
+        log, states = MemoryLog(), MemoryStates()
+        offsets = await five_in_what_is_left(log, states, 200)
+        partition = open_partition(log, "kafka-sidecar-a", states=states, replay_entries=100)
+        assert await partition.opened() is ErrorCode.NONE
+        loop = asyncio.get_running_loop()
+
+        async def fail() -> None:
+            states.is_away = True
+            loop.call_later(3.0, setattr, states, "is_away", False)
+            for number in range(gaps):
+                loop.call_later(1.0 + apart * number, go_on_behind_a_marker, log)
+
+        when_all_that_is_left_is_read(partition, fail)
+        consumer = asyncio.create_task(consuming(partition))
+        assert (await begin_append(partition, another(9), 20)).error is ErrorCode.NONE
+        for number in (0, 4):
+            assert (await begin_append(partition, numbered(number), 20)).base_offset == offsets[number]
+        consumer.cancel()
+        await closed(partition)
+
+    in_virtual_time(play())
+
+
+def when_a_fold_begins(partition: Partition, log: MemoryLog, do: Callable[[], None], seconds: float, *, left: bool) -> None:
+    """Of all that is left, or of what was kept: from then on reading is slow for a while, and `do` comes in the middle."""
+    replay = partition._replay
+    fold_up_to, is_begun = replay._fold_up_to, False
+
+    def quick() -> None:
+        log.read_delay, log.at_once = 0.0, 10**9
+
+    async def up_to(earlier: Fold, *rest: Any) -> int:
+        nonlocal is_begun
+        if not is_begun and (earlier is replay._left) is left:
+            is_begun = True
+            loop = asyncio.get_running_loop()
+            log.read_delay, log.at_once = seconds, 20
+            loop.call_later(8 * seconds, do)
+            loop.call_later(40 * seconds, quick)
+        return await fold_up_to(earlier, *rest)
+
+    replay._fold_up_to = up_to  # type: ignore[method-assign,assignment]
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.3])
+def test_a_gap_of_markers_while_all_that_is_left_is_read_does_not_end_that(seconds: float) -> None:
+    async def play() -> None:
+        log, states = MemoryLog(), MemoryStates()
+        offsets = await five_in_what_is_left(log, states, 400)
+        partition = open_partition(log, "kafka-sidecar-a", states=states, replay_entries=100)
+        assert await partition.opened() is ErrorCode.NONE
+        when_a_fold_begins(partition, log, lambda: go_on_behind_a_marker(log), seconds, left=True)
+        consumer = asyncio.create_task(consuming(partition))
+        assert (await begin_append(partition, another(9), 20)).error is ErrorCode.NONE
+        for number in (0, 4):
+            assert (await begin_append(partition, numbered(number), 20)).base_offset == offsets[number]
+        consumer.cancel()
+        await closed(partition)
+
+    in_virtual_time(play())
+
+
+def test_a_gap_of_markers_does_not_drop_what_has_read_on_from_a_value() -> None:
+    """Retention takes the value's place, which was read before."""
+
+    async def play() -> None:
+        log, states = MemoryLog(), MemoryStates()
+        before = open_partition(log, "kafka-sidecar-first", states=states)
+        await first_append(before, other())
+        written = [await append(before, numbered(number)) for number in range(5)][-1]
+        log.roll()
+        gone = len(log.entries)
+        await append(before, another(8))
+        await before.confirmed_end()
+        await closed(before)
+        for _ in range(20):
+            log.write(other())
+        log.roll()
+        place_of_the_value = len(log.entries)
+        for _ in range(600):
+            log.write(other())
+        log.trim(gone)
+        partition = open_partition(log, "kafka-sidecar-a", states=states, replay_entries=100)
+        assert await partition.opened() is ErrorCode.NONE
+        loop = asyncio.get_running_loop()
+
+        def go_on() -> None:
+            go_on_behind_a_marker(log)
+            loop.call_later(0.1, log.trim, place_of_the_value)
+
+        when_a_fold_begins(partition, log, go_on, 0.05, left=False)
+        consumer = asyncio.create_task(consuming(partition))
+        await check_retry(partition, written.base_offset)
+        consumer.cancel()
+
+    in_virtual_time(play())
+
+
+def test_a_value_and_what_is_left_are_put_together_also_behind_a_gap_of_markers() -> None:
+    """The value ends right before what was left; retention has taken that since it was read."""
+
+    async def play() -> None:
+        log, states = MemoryLog(), StoresLate()
+        offset, closing = await five_whose_value_lands_later(log, states, 0, 0, 20)
+        log.roll()
+        gone = len(log.entries)
+        for _ in range(200):
+            log.write(other())
+        partition = open_partition(log, "kafka-sidecar-a", states=states)
+        assert await partition.opened() is ErrorCode.NONE
+        loop = asyncio.get_running_loop()
+
+        async def fail() -> None:
+            states.look_is_away = True
+            loop.call_later(3.0, setattr, states, "look_is_away", False)
+            loop.call_later(0.5, states.may_land.set)
+            loop.call_later(1.0, go_on_behind_a_marker, log)
+            loop.call_later(2.0, log.trim, gone)
+
+        when_all_that_is_left_is_read(partition, fail)
+        consumer = asyncio.create_task(consuming(partition))
+        await check_retry(partition, offset)
+        consumer.cancel()
+        await closing
+
+    in_virtual_time(play())
+
+
 def test_a_window_that_is_read_at_the_second_look_is_no_new_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
     """The value that is found then is far away, and of no use. What was read of all that is left still counts."""
     monkeypatch.setattr("handler.partition.read.replay.TOO_FAR_ENTRIES", 200)
