@@ -44,8 +44,8 @@ def first_index_of(entry: RawEntry) -> int | None:
 
 
 async def check_beginning(client: Client, topic: str, compacted_ledger: int | None, first_index: int | None) -> None:
-    """Raise Unavailable where the log of `topic` begins with `first_index`, and what was before is known to nobody: what counts may have
-    been there. A broker that has nothing freed may waste indexes (see `internal_storage.may_free`).
+    """Raise Unavailable where the log of `topic` begins behind its first message, and its broker knows nothing that is compacted: what
+    counts may be lost. Brokers to which nothing is given to free are not asked for that, for they may have wasted an index.
     """
     if compacted_ledger == -1 and first_index is not None and first_index > 0 and may_free(await client.version_of_owner(topic)):
         raise Unavailable(

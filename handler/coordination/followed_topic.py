@@ -292,7 +292,8 @@ class FollowedTopic(Generic[V]):
         else:
             values.pop(key, None)
             self._lesser.pop(key, None)
-            self._read_deleted.add(key)
+            if self._read is not None:
+                self._read_deleted.add(key)
 
     def _owe(self, key: str) -> None:
         """What counts is to be written again, behind what was read."""

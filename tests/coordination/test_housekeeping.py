@@ -12,7 +12,7 @@ from handler.clock import Clock
 from handler.coordination.compacted_topic import KeyedWrites
 from handler.coordination.housekeeping import LOOK_SECONDS, SUBSCRIPTION, Housekeeping
 from handler.pulsar.errors import NotPermitted, Unavailable
-from tests.model.cluster import Cluster, ClusterAdmin, ClusterClient
+from tests.model.cluster import Cluster, ClusterAdmin, ClusterClient, Obliging
 from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance
 from tests.simulation.conduct import DrawnCaller, DrawnConduct
@@ -24,17 +24,6 @@ TOPIC = f"persistent://{NAMESPACE}/facts"
 FINITE, FOR_EVER = (0, 0), (-1, -1)
 # A broker tells who is elected within a second, and each compaction takes less than one.
 LOOKS_SECONDS = 4 * LOOK_SECONDS
-
-
-class Obliging:
-    def takes_for_missing(self, topic: str) -> bool:
-        return False
-
-    def leaves_out(self, partition: int) -> bool:
-        return False
-
-    def compaction_delay(self) -> float:
-        return 0.1
 
 
 class World:

@@ -277,3 +277,12 @@ async def test_what_was_deleted_while_nobody_read_does_not_count_against_what_wa
     topic.readers = readers
     topic.lose()
     await known(mine, EARLY)
+
+
+async def test_deletions_that_were_read_are_remembered_only_while_it_is_loaded(topic: InternalTopic, opened: Open) -> None:
+    mine = opened()
+    for number in range(10):
+        await mine.put(PARTITION, MovedStart(Position(6, number), 100 + number))
+        Writer(topic, cast(Any, Silent())).send_batch(0, 1, write_batch([(PARTITION.encode(), None)], 1))
+        await known(mine, None)
+    assert not mine._read_deleted

@@ -11,7 +11,7 @@ from handler.partition.log.port import EntryLog
 from tests.contract.all_cases import CASES
 from tests.contract.case import Case, World
 from tests.contract.internal import INTERNAL, Internal
-from tests.model.cluster import Cluster, ClusterAdmin, ClusterClient
+from tests.model.cluster import Cluster, ClusterAdmin, ClusterClient, Obliging
 from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance
 from tests.simulation.conduct import DrawnCaller, DrawnConduct, DrawnWay
@@ -94,19 +94,6 @@ class ModelInternal:
         for connection in list(self._cluster.log(self.partition).connections):
             if isinstance(connection.way, DrawnWay) and connection.way.context is self._contexts[name]:
                 connection.cut()
-
-
-class Obliging:
-    """An admin API that knows all."""
-
-    def takes_for_missing(self, topic: str) -> bool:
-        return False
-
-    def leaves_out(self, partition: int) -> bool:
-        return False
-
-    def compaction_delay(self) -> float:
-        return 0.1
 
 
 @pytest.mark.parametrize("one", INTERNAL, ids=[one.name for one in INTERNAL])

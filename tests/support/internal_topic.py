@@ -155,9 +155,6 @@ class Reader:
         if self in self.topic.readers:
             self.deliver()
 
-    async def last_position(self) -> Position | None:
-        return Position(self.topic.ledger, len(self.topic.entries) - 1) if self.topic.entries else None
-
     def deliver(self) -> None:
         while self.permits and self.given < len(self.topic.entries) and not self.topic.gives_nothing:
             self.given += 1

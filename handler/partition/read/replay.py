@@ -400,13 +400,14 @@ class Replay:
 
     async def _fold_all_that_is_left(self) -> bool:
         """Where retention has taken entries behind what was kept. False where nothing is left."""
-        earlier, end, stats, begun = self._left, self._fold.replayed_from, await self._log.stats(), self._begun
+        earlier, end, begun = self._left, self._fold.replayed_from, self._begun
+        stats = await self._log.stats()
         if earlier is None:
             return False
         if not self._has_read_what_is_left(end):
             if end is None or stats.first is None or end <= stats.first:
                 has_learnt = await self._look_once_more(self._fold)
-                self._left = None
+                self._left = self._left_ends_at = None
                 return has_learnt
             await self._read_what_is_left(earlier, stats.first, end)
         if await self._look_once_more(earlier):
