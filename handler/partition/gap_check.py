@@ -1,9 +1,10 @@
-"""What is known of transactions, behind a gap in the offsets: retention may have taken their markers unread.
+"""What is known of transactions, where a fold begins with an entry and offsets are missing before it: retention may have taken markers that
+stood there, unread. A gap between two entries is asked about before anything behind it is folded (`tail_gap`).
 
-gap ──▶ in doubt: nothing is kept ──▶ is what stood before it still there?
-                                        │ yes: markers of Pulsar's own made the gap ──▶ go on
-                                        ▼ no
-                                      the partition ends, and is opened from what others have kept
+    gap ──▶ in doubt: nothing is kept ──▶ is what stood before it still there?
+                                            │ yes: markers of Pulsar's own made the gap ──▶ go on
+                                            ▼ no
+                                          the partition ends, and is opened from what others have kept
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ from handler.partition.read.tail_reader import TailReader
 from handler.partition.read.tail_watch import TailWatch
 from handler.partition.read.timestamp_search import Searched
 from handler.partition.tail_fold import TailFold
+from handler.partition.tail_gap import TailGap
 from handler.partition.write.append import Append, MarkerWritten, expire, pass_on
 from handler.partition.write.appender import Appender
 from handler.partition.write.verified_appends import Verification, VerifiedAppends
@@ -123,7 +124,10 @@ class Partition:
         self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, folded, self, limits.batches_per_entry, clock)
         self._kept_producers = KeptProducers(name, self._fold, indexes.states, self, clock)
         self._replay = Replay(name, log_, self._fold, contents, self._kept_producers, self, limits.replay_entries, limits.replay_bytes)
-        self._tail_fold = TailFold(name, log_, self._fold, contents, self._appender, self._to_end, folded, self._replay, self._gaps)
+        self._tail_gap = TailGap(name, log_, self._fold, self)
+        self._tail_fold = TailFold(
+            name, log_, self._fold, contents, self._appender, self._to_end, folded, self._replay, self._gaps, self._tail_gap
+        )
         self._verified = VerifiedAppends(log_, self._fold, self.transactions, self)
         self._producer_times = ProducerTimes(self._fold, self._tail, self._begun_at)
         self._configs_told = self._skips_told = 0
@@ -206,6 +210,7 @@ class Partition:
         self._appender.fail(code)
         self._replay.stop()
         self._gaps.stop()
+        self._tail_gap.stop()
         self._tail_watch.stop()
         self._log_start.stop()
         self._tail.stop()
@@ -391,6 +396,10 @@ class Partition:
 
     def seconds_since_receipt(self) -> float:
         return self._loop.time() - self._appender.heard_at
+
+    def read_tail_again(self) -> None:
+        if self._tail.running:
+            self._tail.restart()
 
     def last_but_one(self) -> Position | None:
         last = self._fold.last_position

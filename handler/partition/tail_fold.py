@@ -16,6 +16,7 @@ from handler.partition.log.port import EntryLog
 from handler.partition.read.entry_contents import EntryContents
 from handler.partition.read.read_to_end import ReadToEnd
 from handler.partition.read.replay import Replay
+from handler.partition.tail_gap import TailGap
 from handler.partition.write.appender import Appender
 from handler.pulsar.entry import Position, RawEntry
 from handler.telemetry import metrics
@@ -29,7 +30,7 @@ FOREIGN_SECONDS: Final = 5.0
 class TailFold:
     def __init__(
         self, name: str, log_: EntryLog, fold: Fold, contents: EntryContents, appender: Appender, to_end: ReadToEnd,
-        folded: FoldedEntries, replay: Replay, gaps: GapCheck,
+        folded: FoldedEntries, replay: Replay, gaps: GapCheck, tail_gap: TailGap,
     ) -> None:  # fmt: skip
         self._name = name
         self._log = log_
@@ -40,6 +41,7 @@ class TailFold:
         self._folded = folded
         self._replay = replay
         self._gaps = gaps
+        self._tail_gap = tail_gap
         self.foreign_at = -math.inf  # when another's entry came last
 
     def others_write(self, now: float) -> bool:
@@ -70,7 +72,8 @@ class TailFold:
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("partition %s: %s", self._name, error)
             self.foreign_at = now
-            self._begin_again_behind_a_gap(position, last_index)
+            if self._is_held(position, last_index):
+                return
             folded = fold.unreadable(position, last_index, error)
             if position in self._contents.skipped:
                 self._folded.add_skipped(folded, len(entry.payload))
@@ -81,7 +84,8 @@ class TailFold:
             self.foreign_at = now
             self._folded.add(fold.begin_behind(position, last_index, content), content)
             return
-        self._begin_again_behind_a_gap(position, last_index - content.offset_count + 1)
+        if self._is_held(position, last_index - content.offset_count + 1):
+            return
         folded = fold.by_reading(position, last_index, content)
         fold.note_time(entry)
         if folded.sure_from == THE_PAST and is_open:
@@ -92,17 +96,20 @@ class TailFold:
         else:
             self._appender.on_read(content, folded.verdicts)
 
-    def _begin_again_behind_a_gap(self, position: Position, base_offset: int) -> None:
-        """Retention may have taken entries unread, or markers of Pulsar's own stand there. The gap check and the replay ask which."""
+    def _is_held(self, position: Position, base_offset: int) -> bool:
+        """Whether it has to be asked first what is missing before an entry. A fold that knows nothing of what stood before begins with it:
+        then retention may have taken no more than what tells of transactions.
+        """
+        if self._tail_gap.holds(position, base_offset):
+            return True
         fold = self._fold
         began = fold.replayed_from
-        if fold.last_position is None and not fold.has_learnt and began is not None and began.ledger != position.ledger:
-            self._gaps.begin(began)
-        elif fold.misses_before(position, base_offset):
-            self._gaps.begin(fold.last_position)
-        if fold.is_gap(position, base_offset):
-            self._appender.on_producers_forgotten()
-            self._replay.begin_again_behind_a_gap(fold.begin_again_at(position, base_offset))
+        if fold.last_position is None and not fold.has_learnt:
+            if began is not None and began.ledger != position.ledger:
+                self._gaps.begin(began)
+            elif fold.misses_before(position, base_offset):
+                self._gaps.begin(None)
+        return False
 
     def _is_passed_over(self, entry: RawEntry, is_open: bool) -> bool:
         """Whether an entry without an index stands before all that have one. One that comes later is an alarm."""

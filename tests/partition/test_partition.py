@@ -382,6 +382,8 @@ async def test_retention_behind_a_tail_that_was_closed_is_out_of_range_and_no_ga
             log.roll()
         await append(other, batch(b"y"))
     log.trim(60)
+    assert (await fetch(mine, 10)).error is ErrorCode.NOT_LEADER_OR_FOLLOWER, "it is opened again, from what is left"
+    mine = open_partition(log, "kafka-sidecar-mine")
     assert (await fetch(mine, 10)).error is ErrorCode.OFFSET_OUT_OF_RANGE
     assert (await fetch(mine, 60)).next_offset > 60
     mine.close()

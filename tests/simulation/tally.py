@@ -33,9 +33,9 @@ ROWS: Final = (
     Row("the second cluster stores a copy", f"{MODEL}.topic.Topic.append"),
     Row("a reader stands at what the broker has closed", "tests.simulation.conduct.DrawnConduct.forgets_reader", bool),
     # bounds and mechanisms
-    Row("a partition's fold begins again behind a gap", f"{PARTITION}.fold.fold.Fold.begin_again_at"),
+    Row("the tail is held before a gap", f"{PARTITION}.tail_gap.TailGap.holds", bool),
+    Row("the tail goes on over a gap", f"{PARTITION}.partition.Partition.read_tail_again"),
     Row("a fold learns of an earlier one", f"{PARTITION}.fold.fold.Fold.learn"),
-    Row("a replay goes on over a gap", f"{PARTITION}.read.replay.Replay._go_on_over_the_gap", bool),
     Row("a replay goes on from what was kept", f"{PARTITION}.read.replay.Replay._go_on_from_what_was_kept", bool),
     Row("a replay folds all that is left", f"{PARTITION}.read.replay.Replay._fold_all_that_is_left", bool),
     Row("a replay reads a piece", f"{PARTITION}.read.replay.Replay._read_piece"),

@@ -109,7 +109,7 @@ class Fold:
         self.last_position: Position | None = None
         self.passed_to: Position | None = None  # the last entry before the first that has an index
         self.own_writer: bytes | None = None  # of who folds here, if it writes
-        self.producers = self._new_table()
+        self.producers = ProducerTable(self.memory, self.transactions)
         self.writers: OrderedDict[bytes, int] = OrderedDict()
         self._recent_ends = RecentEnds()
 
@@ -177,25 +177,6 @@ class Fold:
     def _was_never_written(self) -> bool:
         """Whether the log held nothing yet when this began."""
         return self.knows_next_offset and not self.was_emptied and not self.producers.begins_expired
-
-    def begin_again_at(self, position: Position, base_offset: int) -> Fold:
-        """Forget the producers, for entries before this one may be gone unread.
-
-        Returns a fold that knows what was known, and goes on behind the last entry. If no entry is gone, `learn` from it.
-        """
-        before = Fold(self.replayed_from, memory=self.memory)
-        if self.last_position is not None:
-            before.restore(self.last_position, self.first_offset, self.next_offset)
-            before._knows_first_offset = self._knows_first_offset
-        before.producers, before.writers = self.producers, self.writers.copy()
-        self.replayed_from = position
-        self.begins_at_first = False
-        self.first_offset = base_offset
-        self.producers = self._new_table()
-        return before
-
-    def _new_table(self) -> ProducerTable:
-        return ProducerTable(self.memory, self.transactions)
 
     def note_time(self, entry: RawEntry) -> None:
         """Of one that is folded: when the broker stored it, if that is known."""

@@ -42,6 +42,14 @@ async def begins_with(log_: EntryLog, first: Position | None) -> bool:
     return first is not None and await log_.index_of(first) == 0
 
 
+async def begins_right_behind(log_: EntryLog, last: Position, next_offset: int) -> bool:
+    """Whether retention has taken an entry, and nothing that stood behind it: the log begins with a marker of Pulsar's, which no reader is
+    given, and the marker has the next offset. May raise PulsarError.
+    """
+    first = (await log_.stats()).first
+    return first is not None and last < first and await log_.index_of(first) == next_offset
+
+
 async def entries_from(log_: EntryLog, start: Position | None, permits: int = PERMITS) -> AsyncGenerator[ReadEntry, None]:
     """The same, understood; without those that were written before the interceptor was on."""
     end = None

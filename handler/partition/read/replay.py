@@ -3,7 +3,6 @@
 A partition that is only read begins to fold a little before its last entry. Whether an append is a retry is told by what its producer
 wrote before. So the first append with a producer waits for the first of these that is there:
 
-    what was known before a gap in the offsets, if no entry is gone ──▶ a fold that goes on over the gap
     what was kept of the producers ──▶ a fold that goes on from there to where the partition's began
     others than sidecars have written very much behind that ──▶ the same without reading it
     retention has taken what stood behind that ──▶ a fold of all that is left
@@ -31,7 +30,7 @@ from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
 from handler.partition.log.entries import is_from_before_index
 from handler.partition.log.port import EntryLog
 from handler.partition.read.entry_contents import EntryContents
-from handler.partition.read.read_entries import begins_with, end_before
+from handler.partition.read.read_entries import begins_right_behind, begins_with, end_before
 from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
@@ -137,19 +136,16 @@ class Replay:
         self._turn = asyncio.Lock()
         self._max_entries = max_entries
         self._max_bytes = max_bytes
-        self._begun = 0  # how often
         self.begin_again()
         self._waiting: list[asyncio.Future[None]] = []
         self._task = KeptAlive("replay", name, self._run, on_final=partition.end_for)
 
     def begin_again(self) -> None:
-        """Of what the partition's fold knew nothing is left."""
-        self._begun += 1
-        self._before_gap: Fold | None = None  # what was known then; goes on after a lost connection
+        """Of what was known before the partition's fold began nothing is left."""
         self._going_on: Fold | None = None  # from what was kept; goes on after a lost connection
         self._was_trimmed = False  # retention has taken what stood behind what was kept
         self._left: Fold | None = None  # of all that is left behind that; goes on after a lost connection
-        self._left_ends_at: Position | None = None  # once it has come to where the partition's fold began
+        self._has_read_left = False  # all of that, up to where the partition's fold began
         self._entries_left = self._max_entries  # of the window
         self._least_left = LEAST_REPLICATED_ENTRIES
         self._bytes_left = self._max_bytes
@@ -157,40 +153,6 @@ class Replay:
         self._has_window_alone = False
         self._piece = FIRST_ENTRIES
         self._permits = FIRST_PERMITS
-
-    def begin_again_behind_a_gap(self, before: Fold) -> None:
-        """The partition's fold has begun again where offsets were missing. Before that it knew what `before` knows.
-
-        The replay goes on at once. When somebody appends, retention may have taken what still stands there now.
-        """
-        if self._goes_on_with_what_is_left(before):
-            return
-        is_of_use = before.producers.knows_the_past and before.last_position is not None
-        known = self._before_gap or (before if is_of_use else None)
-        going_on, left, was_trimmed = self._going_on, self._left, self._was_trimmed
-        self.begin_again()
-        self._before_gap, self._was_trimmed = known, was_trimmed
-        if known is None:  # what is under way is read on over the gap, and finds out whether entries are gone there
-            self._going_on, self._left = going_on, left
-        if known is not None or going_on is not None or was_trimmed:
-            self.start()
-
-    def _goes_on_with_what_is_left(self, before: Fold) -> bool:
-        """Where all that is left was read, and others' values were not looked up yet: that and what was known before the gap is what is
-        left now.
-        """
-        left = self._left
-        if left is None or before.last_position is None or not self._has_read_what_is_left(before.replayed_from):
-            return False
-        before.transactions = KnownVerdicts(self._partition.transactions)
-        if left.knows_next_offset:
-            before.learn(left)
-        else:
-            before.end_of_the_past(is_whole=False)  # there are markers of Pulsar's alone
-        self.begin_again()
-        self._left, self._was_trimmed = before, True
-        self.start()
-        return True
 
     @property
     def done(self) -> bool:
@@ -202,7 +164,7 @@ class Replay:
 
     def producer_tables(self) -> Iterator[ProducerTable]:
         """What is known to folds that go on after a lost connection."""
-        return (fold.producers for fold in (self._before_gap, self._going_on, self._left) if fold is not None)
+        return (fold.producers for fold in (self._going_on, self._left) if fold is not None)
 
     def start(self) -> None:
         """Begin, if it is not under way. `on_replayed` tells when it is done."""
@@ -236,10 +198,7 @@ class Replay:
 
     async def _run(self) -> None:
         async with self._turn:
-            begun = -1
-            while begun != self._begun:
-                begun = self._begun
-                await self._learn()
+            await self._learn()
         self._fold.producers.knows_the_past = True
         self._fold.producers.settle_fenced()
         self._fold.producers.settle_replicated()
@@ -250,15 +209,14 @@ class Replay:
                 waiter.set_result(None)
 
     async def _learn(self) -> None:
-        begun = self._begun
         if self._fold.last_position is None:
             await self._partition.read_to_end()
-        if not self._fold.has_all and not self._has_window_alone:
-            for go_on in (self._go_on_over_the_gap, self._go_on_from_what_was_kept, self._fold_all_that_is_left):
-                if await go_on() or begun != self._begun:
-                    return
-        self._has_window_alone = True
-        await self._read_window()
+        if self._fold.has_all or self._has_window_alone or not await self._learn_more_than_the_window():
+            self._has_window_alone = True
+            await self._read_window()
+
+    async def _learn_more_than_the_window(self) -> bool:
+        return await self._go_on_from_what_was_kept() or await self._fold_all_that_is_left()
 
     async def _read_window(self) -> None:
         if not self._has_begun_window:
@@ -279,30 +237,7 @@ class Replay:
         if begin is not None and last is not None:
             self._entries_left -= (await self._log.stats()).between(begin, last.after())[0]
 
-    # --- from what was known before, or kept
-
-    async def _go_on_over_the_gap(self) -> bool:
-        """False where retention has taken entries that were not read, or may have."""
-        before = self._before_gap
-        if before is None or before.last_position is None:
-            return False
-        stats, begin = await self._log.stats(), self._fold.replayed_from
-        has_lost = not stats.may_hold(before.last_position) and not await self._begins_right_behind(before)
-        if has_lost or (begin is not None and is_too_far(before.last_position, begin, stats)):
-            self._before_gap = None
-            return False
-        before.transactions = KnownVerdicts(self._partition.transactions)
-        try:
-            has_learnt = await self._go_on(before)
-        except _TrimmedMeanwhile:
-            self._before_gap = None
-            return False
-        except IndexAlarm as alarm:
-            self._partition.alarm(alarm)
-            raise PartitionEnded(str(alarm)) from alarm
-        if has_learnt:
-            self._before_gap = None
-        return has_learnt
+    # --- from what was kept
 
     async def _go_on_from_what_was_kept(self) -> bool:
         """False where nothing was that is of use."""
@@ -316,28 +251,32 @@ class Replay:
             if has_gone_on is not None:
                 return has_gone_on
         if self._was_trimmed and self._left is None:
-            self._left = self._new_fold(None)
+            self._left, self._has_read_left = self._new_fold(None), False
         return False
 
     async def _go_on_from_one(self, earlier: Fold) -> bool | None:
         """Whether the partition's fold has learnt it; None where it is of no use."""
-        last = earlier.last_position
-        assert last is not None
+        assert earlier.last_position is not None
         if await self._goes_on_at_once(earlier):
             self._learn_what_was_kept(earlier)
             return True
         if self._fold.replayed_from is None:
             return False
         try:
-            await self._read_to(last)  # whoever kept it had read further
-            return await self._go_on_from(earlier)
+            await self._read_to(earlier.last_position)  # whoever kept it had read further
+            await self._read_on(earlier)
+            self._learn_what_was_kept(earlier)
+            return True
         except _TrimmedMeanwhile:
-            stats = await self._log.stats()
-            if await self._goes_on_at_once(earlier) or await self._learn_what_is_left_over(earlier, last):  # it was read meanwhile
+            stats, last = await self._log.stats(), earlier.last_position
+            if await self._goes_on_at_once(earlier) or self._learn_what_is_left_over(earlier, stats):  # it was read meanwhile
                 self._learn_what_was_kept(earlier)
                 return True
             self._was_trimmed, self._going_on = True, None
             self._kept.pass_over(is_gone=stats.first is not None and last < stats.first)
+        except NoEntryCame:
+            self._going_on = None  # the log may have been emptied meanwhile
+            raise
         except IndexAlarm as alarm:
             self._going_on = None
             self._kept.throw_away(str(alarm))
@@ -359,24 +298,13 @@ class Replay:
     def _has_folded(self, position: Position) -> bool:
         return self._fold.last_position is not None and self._fold.last_position >= position
 
-    async def _go_on_from(self, earlier: Fold) -> bool:
-        try:
-            has_learnt = await self._go_on(earlier)
-        except NoEntryCame:
-            self._going_on = None  # the log may have been emptied meanwhile
-            raise
-        if has_learnt:
-            self._going_on = self._left = self._left_ends_at = None
-            self._kept.has_learnt()
-        return has_learnt
-
     def _learn_what_was_kept(self, earlier: Fold) -> None:
-        self._going_on = self._left = self._left_ends_at = None  # it is used up
         self._fold.learn(earlier)
+        self._going_on = self._left = None  # it is used up
         self._kept.has_learnt()
 
-    async def _go_on(self, earlier: Fold) -> bool:
-        """Fold what stands between where `earlier` has come and where the partition's fold began. It is used up then, and True is said."""
+    async def _read_on(self, earlier: Fold) -> None:
+        """Fold what stands between where `earlier` has come and where the partition's fold began."""
         begin, reached = self._fold.replayed_from, earlier.last_position
         assert begin is not None
         assert reached is not None
@@ -387,57 +315,44 @@ class Replay:
             raise _TrimmedMeanwhile(f"{self._name} was emptied")
         if max(begin, reached) < first:
             raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {first}")  # what is left may be markers that no reader is given
-        place = max(reached, first)
-        await self._fold_up_to(earlier, place, begin, reached, PERMITS)
-        if self._fold.replayed_from != begin:
-            return False  # the partition's fold has begun again meanwhile
-        self._fold.learn(earlier)
-        return True
-
-    def _has_read_what_is_left(self, began: Position | None) -> bool:
-        """Up to where a fold began, or further."""
-        return self._left_ends_at is not None and began is not None and self._left_ends_at >= began
+        await self._fold_up_to(earlier, max(reached, first), begin, reached, PERMITS)
 
     async def _fold_all_that_is_left(self) -> bool:
         """Where retention has taken entries behind what was kept. False where nothing is left."""
-        earlier, end, begun = self._left, self._fold.replayed_from, self._begun
-        stats = await self._log.stats()
-        if earlier is None:
+        left, end = self._left, self._fold.replayed_from
+        if left is None:
             return False
-        if not self._has_read_what_is_left(end):
-            if end is None or stats.first is None or end <= stats.first:
+        if not self._has_read_left:
+            first = (await self._log.stats()).first
+            if end is None or first is None or end <= first:
                 has_learnt = await self._look_once_more(self._fold)
-                self._left = self._left_ends_at = None
+                self._left = None
                 return has_learnt
-            await self._read_what_is_left(earlier, stats.first, end)
-        if await self._look_once_more(earlier):
+            await self._read_what_is_left(left, first, end)
+        if await self._look_once_more(left):
             return True
-        end = self._fold.replayed_from
-        if self._begun != begun or end is None:
-            return False  # the partition's fold has begun again meanwhile
-        if earlier.knows_next_offset:
-            self._fold.learn(earlier)
+        if left.knows_next_offset:
+            self._fold.learn(left)
         else:
-            await self._end_the_past(stats, end)  # there are markers of Pulsar's alone
-        self._left = self._left_ends_at = None  # it is used up
+            await self._end_the_past(await self._log.stats())  # there are markers of Pulsar's alone
+        self._left = None  # it is used up
         return True
 
-    async def _read_what_is_left(self, earlier: Fold, first: Position, end: Position) -> None:
+    async def _read_what_is_left(self, left: Fold, first: Position, end: Position) -> None:
         """From `first` to `end`. Retention can't take it from then on, and it is lost to no failure."""
-        last = earlier.last_position
+        last = left.last_position
         try:
-            if last is not None and last < first and not await self._begins_right_behind(earlier):
+            if last is not None and last < first and not await self._begins_right_behind(left):
                 raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {first}")
             place = first if last is None else max(last, first)
-            await self._fold_up_to(earlier, place, end, place, PERMITS)
+            await self._fold_up_to(left, place, end, place, PERMITS)
         except _TrimmedMeanwhile:
-            self._left = self._left_ends_at = None
+            self._left = None
             raise
         except IndexAlarm as alarm:
             self._partition.alarm(alarm)
             raise PartitionEnded(str(alarm)) from alarm
-        if self._left is earlier:
-            self._left_ends_at = end
+        self._has_read_left = True
 
     async def _look_once_more(self, known: Fold) -> bool:
         """Another sidecar may have kept what it knew of the entries that are gone, while all that is left was read. A value that began
@@ -456,12 +371,12 @@ class Replay:
             if has_gone_on is not None:
                 return has_gone_on
 
-    async def _learn_what_is_left_over(self, earlier: Fold, last: Position) -> bool:
+    def _learn_what_is_left_over(self, earlier: Fold, stats: LogStats) -> bool:
         """Whether all that is left was read on from where `earlier` ends, which retention has taken since. Then it is learnt first."""
-        begun, stats, left = self._begun, await self._log.stats(), self._left
-        if begun != self._begun or left is None or not self._has_read_what_is_left(self._fold.replayed_from):
+        left, last = self._left, earlier.last_position
+        if left is None or last is None or not self._has_read_left or not left.knows_next_offset:
             return False
-        if not left.knows_next_offset or not has_read_on(left, earlier, last, stats):
+        if not has_read_on(left, earlier, last, stats):
             return False
         self._fold.learn(left)
         return True
@@ -473,12 +388,10 @@ class Replay:
         """Whether nothing has to be read in between. The partition's fold has read the entry at which it was kept. Or retention has taken
         all up to there, and nothing behind that: the log begins with the next offset, or with a marker of Pulsar's that has it.
         """
-        fold, last, begun = self._fold, earlier.last_position, self._begun
+        fold, last = self._fold, earlier.last_position
         if last is None or fold.end_of(last) == earlier.next_offset:
             return last is not None
         stats = await self._log.stats()
-        if self._begun != begun:
-            return False  # meanwhile
         if (stats.first is None or last < stats.first) and has_read_on(fold, earlier, last, stats):
             return True
         if not fold.begins_at_first or fold.has_all:
@@ -488,7 +401,7 @@ class Replay:
         seen_from = fold.seen_from
         if seen_from is None or earlier.next_offset > seen_from or not await self._begins_right_behind(earlier):
             return False
-        return self._begun == begun  # it may have begun again while the broker was asked
+        return fold.seen_from == seen_from  # the first entry of an empty log may have come while the broker was asked
 
     async def _kept_fold(self, known: Extent | None = None) -> Fold | None:
         """Of the surest value that is of use, and began before what is `known`."""
@@ -521,15 +434,15 @@ class Replay:
 
         A sidecar that puts no mark, of 0.2 or one that may not, is seen by what it wrote within the window.
         """
-        fold, begun = self._fold, self._begun
+        fold = self._fold
         is_replicated = fold.producers.has_replicated or await self._log.counts_records()
         if fold.knows_next_offset and not is_replicated and await self._kept.tells_all():
             await self._read_window()
             if not len(fold.producers):
                 kept = await self._kept.look_up()  # a sidecar that had a mark before may have kept more
                 stats, begin = await self._log.stats(), fold.replayed_from
-                if kept is None or begin is None or self._begun != begun:
-                    raise Unavailable(f"{self._name} has begun again while it was asked what was kept")
+                if kept is None or begin is None:
+                    raise Unavailable(f"what was kept of {self._name} was deleted while it was looked at")
                 before = stats.entry_before(begin)
                 if before is not None and kept.last < before:
                     earlier = self._fold_of(kept)
@@ -552,21 +465,17 @@ class Replay:
             await self._end_where_nothing_is()
             return
         stats = await self._log.stats()
-        if fold.replayed_from != end:
-            return  # it has begun again meanwhile
         before = stats.entry_before(end)
         if before is None or stats.first is None or before < stats.first:
-            await self._end_the_past(stats, end)
+            await self._end_the_past(stats)
             return
         entries = self._piece if most is None else min(self._piece, most)
         begin = stats.before(before, entries, 2**63)
         earlier = self._new_fold(None if begin == stats.first else begin)
         try:
             size = await self._fold_up_to(earlier, begin, end, begin, self._permits, PIECE_BYTES if entries > 1 else None)
-            if fold.replayed_from != end:
-                return  # it has begun again meanwhile
             if begin == stats.first and not earlier.knows_next_offset:
-                await self._end_the_past(stats, end)  # there are markers of Pulsar's alone
+                await self._end_the_past(stats)  # there are markers of Pulsar's alone
             else:
                 fold.learn(earlier)
         except _PieceTooLarge:
@@ -590,10 +499,8 @@ class Replay:
             raise Unavailable(f"{self._name} held nothing when it was opened, and holds something now")
         self._fold.end_of_the_past(is_whole=False)
 
-    async def _end_the_past(self, stats: LogStats, end: Position) -> None:
-        is_whole = await begins_with(self._log, stats.first)
-        if self._fold.replayed_from == end:  # else it has begun again meanwhile
-            self._fold.end_of_the_past(is_whole=is_whole)
+    async def _end_the_past(self, stats: LogStats) -> None:
+        self._fold.end_of_the_past(is_whole=await begins_with(self._log, stats.first))
 
     async def _fold_up_to(
         self, earlier: Fold, begin: Position, end: Position, reached: Position, permits: int, most: int | None = None
@@ -651,11 +558,8 @@ class Replay:
             await self._check_holds(earlier.last_position)
 
     async def _begins_right_behind(self, earlier: Fold) -> bool:
-        """Whether retention has taken nothing that stood behind a fold's last entry, and the log begins with a marker of Pulsar's. No
-        reader is given the marker, and it has the next offset.
-        """
-        first, last = (await self._log.stats()).first, earlier.last_position
-        return first is not None and last is not None and last < first and await self._log.index_of(first) == earlier.next_offset
+        last = earlier.last_position
+        return last is not None and await begins_right_behind(self._log, last, earlier.next_offset)
 
     async def _check_holds(self, position: Position) -> None:
         if not (await self._log.stats()).may_hold(position):

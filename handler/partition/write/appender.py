@@ -378,12 +378,6 @@ class Appender:
         self._advance()
         self._sender.send_others()
 
-    def on_producers_forgotten(self) -> None:
-        """What waits was judged by what the fold knew. Sent behind a gap, it would say that nothing was known."""
-        for append in self._in_flight.remove_waiting_with_producer():
-            append.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            self._refuse_unsent(append.producer_id, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
     def _advance(self) -> None:
         """Fold what has a receipt and follows what is folded already."""
         awaiting = self._awaiting_fold

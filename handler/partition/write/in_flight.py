@@ -209,10 +209,6 @@ class BatchesInFlight:
         for one in behind:
             one.refuse(error)
 
-    def remove_waiting_with_producer(self) -> list[Append]:
-        """What waits and was judged by what is known of its producer."""
-        return self._remove_waiting([append for append in self.waiting if append.has_producer])
-
     def remove_all_waiting(self) -> list[Append]:
         return self._remove_waiting(list(self.waiting))
 

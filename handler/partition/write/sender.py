@@ -216,7 +216,7 @@ class Sender:
         self._send_waiting(now, MAX_ENTRIES_IN_FLIGHT)
 
     async def _know_producers(self) -> None:
-        """What is sent again says what is known of its producers: nobody may take for unknown who was forgotten here (`begin_again_at`)."""
+        """What is sent again says what is known of its producers. That is all that can be."""
         sent = {append.producer_id for entry in self._in_flight.entries.values() for append in entry.appends if append.has_producer}
         if sent:
             await self._appender.know(sent)

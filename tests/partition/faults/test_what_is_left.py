@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
 
+from handler.partition.fold.fold import Fold
 from handler.pulsar.entry import LogStats
 from handler.pulsar.errors import Unavailable
 from handler.telemetry import metrics
@@ -604,7 +606,9 @@ def test_a_gap_of_markers_while_the_broker_is_asked_what_is_left_is_noticed() ->
         assert await partition.opened() is ErrorCode.NONE
         consumer = asyncio.create_task(consuming(partition))
         await asyncio.sleep(1.0)
-        offsets = {number: (await append(before, numbered(number))).base_offset for number in range(5)}  # it is killed
+        await closed(before)
+        elsewhere = open_partition(log, "kafka-sidecar-elsewhere", states=MemoryStates())  # what it keeps is lost
+        offsets = {number: (await append(elsewhere, numbered(number))).base_offset for number in range(5)}
         for _ in range(5):
             log.write(other())
         await asyncio.sleep(1.0)
@@ -628,6 +632,130 @@ def test_a_gap_of_markers_while_the_broker_is_asked_what_is_left_is_noticed() ->
         assert is_asked
         for number in (4, 3):
             assert (await begin_append(partition, numbered(number), 20)).base_offset == offsets[number]
+        consumer.cancel()
+        await closed(partition)
+
+    in_virtual_time(play())
+
+
+def of_another(sequence: int) -> bytes:
+    return batch(b"c%d" % sequence, producer_id=12, epoch=0, sequence=sequence)
+
+
+@pytest.mark.parametrize("kind", ["what is left", "a value"])
+def test_what_a_partition_has_read_is_not_read_again_behind_a_marker(kind: str) -> None:
+    """A marker of Pulsar's comes while it is read what stood before. Then retention takes what the partition has read itself."""
+
+    async def play() -> None:
+        log, states = MemoryLog(), MemoryStates()
+        offsets = await five_in_what_is_left(log, states, 300)
+        if kind == "a value":
+            before = open_partition(log, "kafka-sidecar-second", states=states)
+            await first_append(before, another(10))
+            await closed(before)
+            for _ in range(300):
+                log.write(other())
+        partition = open_partition(log, "kafka-sidecar-a", states=states)
+        assert await partition.opened() is ErrorCode.NONE
+        elsewhere = open_partition(log, "kafka-sidecar-elsewhere", states=MemoryStates())  # what it keeps is lost
+        later = {
+            number: (await append(elsewhere, batch(b"c", producer_id=12, epoch=0, sequence=number))).base_offset for number in range(5)
+        }
+        log.roll()
+        gone = len(log.entries)
+        for _ in range(5):
+            log.write(other())
+        consumer = asyncio.create_task(consuming(partition))
+        await asyncio.sleep(1.0)
+        when_a_fold_begins(partition, log, partial(go_on_behind_a_marker, log), 0.02, left=kind == "what is left")
+        replay, fold_up_to, is_trimmed = partition._replay, partition._replay._fold_up_to, False
+
+        async def up_to(earlier: Fold, *rest: Any) -> int:
+            nonlocal is_trimmed
+            size = await fold_up_to(earlier, *rest)
+            if not is_trimmed:
+                is_trimmed = True
+                log.trim(gone)
+            return size
+
+        replay._fold_up_to = up_to  # type: ignore[method-assign,assignment]
+        assert (await begin_append(partition, another(9), 20)).error is ErrorCode.NONE
+        assert is_trimmed
+        assert (await begin_append(partition, numbered(4), 20)).base_offset == offsets[4]
+        for number in (4, 3):
+            assert (await begin_append(partition, of_another(number), 20)).base_offset == later[number]
+        consumer.cancel()
+        await closed(partition)
+
+    in_virtual_time(play())
+
+
+@pytest.mark.parametrize(
+    ("older", "marked"),
+    [(False, False), (True, False), (True, True)],
+    ids=["last ledger", "older ledger", "behind a marker"],
+)
+def test_a_value_and_what_is_left_are_put_together_also_while_the_value_is_read_on_from(older: bool, marked: bool) -> None:
+    """The value has been read on from for some entries when retention takes its place, and the entries behind it."""
+
+    async def play() -> None:
+        log, states = MemoryLog(), StoresLate()
+        before = open_partition(log, "kafka-sidecar-first", states=states)
+        await first_append(before, another(8))
+        log.roll()
+        for _ in range(3):
+            log.write(other())
+        offsets = [(await append(before, numbered(number))).base_offset for number in range(5)]
+        log.roll()
+        gone = len(log.entries)
+        for _ in range(20):
+            log.write(other())
+        await before.confirmed_end()
+        states.may_land.clear()
+        closing = asyncio.gather(*before.close())
+        await asyncio.sleep(0.01)
+        for _ in range(300):
+            log.write(other())
+        taken = len(log.entries)
+        if older:
+            log.roll()
+            for _ in range(300):
+                log.write(other())
+        log.trim(gone)
+        partition = open_partition(log, "kafka-sidecar-a", states=states)
+        assert await partition.opened() is ErrorCode.NONE
+        consumer = asyncio.create_task(consuming(partition))
+        await asyncio.sleep(1.0)
+
+        async def lands() -> None:
+            states.may_land.set()
+            await closing
+
+        def goes() -> None:
+            if marked:
+                log.mark()
+            log.roll()
+            end = len(log.entries)
+            for _ in range(5):
+                log.write(other())
+            log.trim(taken if older else end)
+
+        when_all_that_is_left_is_read(partition, lands)
+        replay, fold_up_to, is_slow = partition._replay, partition._replay._fold_up_to, False
+
+        async def up_to(earlier: Fold, *rest: Any) -> int:
+            nonlocal is_slow
+            if not is_slow and replay._left is not None and earlier is not replay._left:
+                is_slow = True
+                log.read_delay, log.at_once = 0.05, 20
+                asyncio.get_running_loop().call_later(0.22, goes)
+            return await fold_up_to(earlier, *rest)
+
+        replay._fold_up_to = up_to  # type: ignore[method-assign,assignment]
+        assert (await begin_append(partition, another(9), 20)).error is ErrorCode.NONE
+        for number in (4, 3):
+            assert (await begin_append(partition, numbered(number), 20)).base_offset == offsets[number]
+        assert is_slow
         consumer.cancel()
         await closed(partition)
 

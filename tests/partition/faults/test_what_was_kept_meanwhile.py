@@ -292,7 +292,7 @@ async def test_what_another_keeps_while_it_is_asked_for_marks_is_what_is_gone_on
     partition = open_partition(log, "kafka-sidecar-a", states=states, replay_entries=10)
     assert await partition.opened() is ErrorCode.NONE
     replay = partition._replay
-    look_up, looks, go_on = replay._kept.look_up, 0, replay._go_on
+    look_up, looks, go_on = replay._kept.look_up, 0, replay._read_on
 
     async def looked_up() -> KnownProducers | None:
         nonlocal looks
@@ -302,13 +302,13 @@ async def test_what_another_keeps_while_it_is_asked_for_marks_is_what_is_gone_on
             await closed(second)
         return await look_up()
 
-    async def gone_on(earlier: Fold) -> bool:
+    async def gone_on(earlier: Fold) -> None:
         if trims and looks == 2:
             log.trim(gone)
-        return await go_on(earlier)
+        await go_on(earlier)
 
     replay._kept.look_up = looked_up  # type: ignore[method-assign]
-    replay._go_on = gone_on  # type: ignore[method-assign]
+    replay._read_on = gone_on  # type: ignore[method-assign]
     await append(partition, batch(b"y", producer_id=9, epoch=0, sequence=0))
     assert looks >= 2
     assert (await append(partition, numbered(4))).base_offset == offset

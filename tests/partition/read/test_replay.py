@@ -10,7 +10,7 @@ from handler.partition.fold.fold import Fold
 from handler.partition.opening import ENTRIES_BEFORE_END
 from handler.partition.read.replay import Replay
 from handler.pulsar.entry import LogStats, Position, RawEntry
-from handler.pulsar.errors import NotPermitted
+from handler.pulsar.errors import NotPermitted, Unavailable
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
@@ -267,6 +267,9 @@ async def test_what_retention_took_before_it_was_read_is_learnt_anew() -> None:
     for number in range(4, 6):
         log.write(numbered(ENTRIES + number))
     log.trim(len(log.entries) - 2)
+    with pytest.raises(Unavailable):
+        await partition.confirmed_end()
+    partition = open_partition(log, "kafka-sidecar-opened-again")
     assert await partition.confirmed_end() == ENTRIES + 6
     assert [value for _, value in await read_all(partition, ENTRIES + 4)] == [b"%d" % (ENTRIES + number) for number in (4, 5)]
     assert (await append(partition, numbered(ENTRIES + 5))).base_offset == ENTRIES + 5
