@@ -30,9 +30,10 @@ from handler.coordination.housekeeping import Housekeeping
 from handler.coordination.kept_states import KeptStates
 from handler.coordination.leaders import Identity
 from handler.errors import ConfigError
-from handler.fleet.fleet import Fleet
+from handler.fleet.fleet import Fleet, View
 from handler.fleet.member import Member
 from handler.fleet.peers import Peers
+from handler.fleet.recent_members import RecentMembers
 from handler.fleet.server import Answers, ControlServer, Further, Overloaded
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue
 from handler.groups.service import group_runtime
@@ -89,6 +90,8 @@ class Caller:
         self.local_address = ("", 0)
         self.is_external = False
         self.refused = RefusedBatches()
+        self.software = ""
+        self.told: View | None = None
         self.waiting_since = None
         self.round_trip = 0.0
 
@@ -161,9 +164,12 @@ class Sidecar:
         peers = Peers(loop.time)
         host, port = kafka.advertised_address or kafka.listen_address
         self.fleet = Fleet(
-            Member(kafka.own_node_id, host, port, kafka.rack or None, kafka.external_address), own.name,
-            groups.leaders.fleet, groups.leaders.missing, groups.leaders.look_again, peers, loop.time,
+            Member(kafka.own_node_id, host, port, kafka.rack or None, kafka.external_address), own.name, groups.leaders, peers, loop.time,
+            lambda node_id: self.listener.tell_again(node_id),
         )  # fmt: skip
+        self._recent_members = RecentMembers(
+            self.client, self.groups_admin, config.groups.namespace, self.fleet.own, kafka.namespace, self.fleet.was_there, clock, new_id
+        )
         self.services = Services(
             config=config.kafka,
             settings=config,
@@ -196,7 +202,7 @@ class Sidecar:
         self._housekeeping = Housekeeping(
             self.client, self.groups_admin, config.groups.namespace,
             [groups.topic, self.services.transactions.topic],
-            [self._log_starts.topic, self._transactional.topic],
+            [self._log_starts.topic, self._transactional.topic, self._recent_members.topic],
             [self._kept_states.topic],
             config.groups.internal_retention_minutes, clock, new_id,
         )  # fmt: skip
@@ -238,10 +244,12 @@ class Sidecar:
         for runtime in (self.services.groups, self.services.transactions):
             runtime.control_address = self.config.control.told(port)
         if self.config.kafka.advertised:
-            await self.fleet.start(self._on_fleet_change)
+            await asyncio.gather(self.fleet.start(self._on_fleet_change), self._recent_members.load())
         self.port = await self.listener.start(*self.config.kafka.listen_address)
         if self.config.kafka.external_listen_address is not None:
             await self.listener.start_external(*self.config.kafka.external_listen_address)
+        if self.config.kafka.advertised:
+            self._recent_members.begin()
         await self.control.ready()
         await self.fleet.serve()
 
@@ -325,6 +333,7 @@ class Sidecar:
             await asyncio.sleep(QUIET_SECONDS / 10)
 
     async def close(self) -> None:
+        await self._recent_members.close()
         await self.fleet.close()
         for task in self._handing_over:
             task.cancel()

@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pulsar
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from handler import STORED_FORMAT, __version__
@@ -224,3 +225,37 @@ def test_a_rolling_restart_is_not_seen_by_applications(fleet: list[SidecarProces
     load.check()
     plain.check()
     assert not load.timed_out, "each request that a leaving sidecar did not serve was answered by it, and went to the next leader"
+
+
+def test_librdkafka_finds_all_members_of_a_fleet_that_was_killed(fleet: list[SidecarProcess], topic: str) -> None:
+    """The first one that is back tells of the others, though it is alone for a while. A librdkafka that was told of that one alone would
+    say for five minutes of partitions which the others lead that there are none.
+    """
+    create(fleet[0].address, topic, PARTITIONS)
+    wait_until_all_lead(fleet, topic)
+    reader = consumer(",".join(sidecar.address for sidecar in fleet))
+
+    def finds_all() -> bool:
+        with suppress(KafkaException):
+            for index in range(PARTITIONS):
+                reader.get_watermark_offsets(TopicPartition(topic, index), timeout=3, cached=False)
+            return True
+        return False
+
+    def has_answered() -> bool:
+        with suppress(KafkaException):
+            return bool(reader.list_topics(topic, timeout=3).brokers)
+        return False
+
+    wait_for(finds_all)
+    for sidecar in fleet:
+        sidecar.kill()
+    fleet[0].start()
+    wait_for(has_answered)
+    assert told(fleet[0].address, topic)[0] >= {0, 1, 2}
+    for sidecar in fleet[1:]:
+        sidecar.begin()
+    for sidecar in fleet[1:]:
+        sidecar.wait()
+    wait_for(finds_all, 60)
+    reader.close()

@@ -25,7 +25,7 @@ from typing import Final, cast
 
 from handler.apis.api import Api, Call, Client, Services
 from handler.apis.late import LATE_TOPIC, in_time
-from handler.apis.nodes import controller, nodes, replicas
+from handler.apis.nodes import controller, nodes_for_leaders, replicas
 from handler.apis.topics import find, listed
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
@@ -124,7 +124,7 @@ async def _handle(services: Services, call: Call, request: MetadataRequest) -> M
     # After the topics: who leads by then is among the nodes.
     response.brokers = [
         MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
-        for node_id, host, port, rack in nodes(services, call.client)
+        for node_id, host, port, rack in nodes_for_leaders(services, call.client)
     ]
     return response
 

@@ -52,6 +52,7 @@ def handle(services: Services, call: Call, request: ApiVersionsRequest) -> ApiVe
     software = (request.client_software_name, request.client_software_version)
     if call.version >= SOFTWARE_SINCE and not all(map(_SOFTWARE.fullmatch, software)):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    call.client.software = request.client_software_name
     return ApiVersionsResponse(
         api_keys=_advertised,
         supported_features=[

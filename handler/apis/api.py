@@ -18,7 +18,7 @@ from handler.apis.redirects import FetchRedirects, ProduceRedirects
 from handler.apis.refused_batches import RefusedBatches
 from handler.apis.resolved_partitions import ResolvedPartitions
 from handler.config import Config, KafkaConfig
-from handler.fleet.fleet import Fleet
+from handler.fleet.fleet import Fleet, View
 from handler.fleet.member import Member
 from handler.fleet.peers import Peers
 from handler.groups.service import GroupRuntime
@@ -61,6 +61,8 @@ class Client(Protocol):
     local_address: tuple[str, int]
     is_external: bool  # came to the external listener
     refused: RefusedBatches
+    software: str  # what the client says it is (KIP-511), "" if it says nothing
+    told: View | None  # of the fleet, if the client keeps to what it was told
 
     @property
     def waiting_since(self) -> float | None: ...

@@ -6,7 +6,8 @@ nodes is one that holds already.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from handler.apis.api import Client, Services
@@ -20,6 +21,8 @@ NO_LEADER: Final = -1
 # The listeners' names.
 PLAINTEXT: Final = "PLAINTEXT"
 EXTERNAL: Final = "EXTERNAL"
+# librdkafka and what is made of it, as they name themselves (client.software.name).
+_KEEPS_LEADERS: Final = re.compile("librdkafka|confluent-kafka|[a-z]+-rdkafka")
 
 
 class NotAssignable(Exception):
@@ -41,9 +44,27 @@ class Node(NamedTuple):
 
 def nodes(services: Services, client: Client) -> list[Node]:
     """All that a client is told of, at their addresses for the listener to which it came, without those that have none there."""
+    return _told(services, client, services.fleet.view.nodes)
+
+
+def nodes_for_leaders(services: Services, client: Client) -> list[Node]:
+    """The same, with the leaders of partitions.
+
+    A librdkafka drops every node that such an answer does not name. Of a partition that it knows to be led there it says for up to five
+    minutes (topic.metadata.refresh.interval.ms) that there is none, and asks nobody. So it is told of nodes too that were there a moment
+    ago. Java's clients ask again. Its admin client is not told: it asks every node for groups, and fails if one does not answer.
+    """
+    view = services.fleet.view
+    if not _KEEPS_LEADERS.match(client.software):
+        return _told(services, client, view.nodes)
+    client.told = view
+    return _told(services, client, [*view.nodes, *view.recent])
+
+
+def _told(services: Services, client: Client, members: Iterable[Member]) -> list[Node]:
     own = services.fleet.own
     told = []
-    for member in services.fleet.view.nodes:
+    for member in members:
         address = services.node_address(client) if member == own else _address(member, client)
         if address is not None:
             told.append(Node(member.node_id, *address, member.rack))

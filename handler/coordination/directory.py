@@ -118,12 +118,17 @@ class Directory:
     def advertised(self, own: Address) -> list[Leader]:
         """The other sidecars that clients can be told of: they advertise an address under a node id that nobody else has."""
         told = [other for other in self._others.values() if other.advertised]
+        shared = self.shared_nodes(own)
+        if shared:
+            self._say_what_is_shared(own, [other for other in told if other.node in shared])
+        return [other for other in told if other.node not in shared and other.node != own.node]
+
+    def shared_nodes(self, own: Address) -> Collection[int]:
+        """The node ids that several sidecars have."""
         # One that was started again may be there twice.
-        addresses = {own, *(Address(other.node, other.advertised) for other in told)}
+        addresses = {own, *(Address(other.node, other.advertised) for other in self._others.values() if other.advertised)}
         nodes = Counter(node for node, _ in addresses)
-        if len(nodes) < len(addresses):
-            self._say_what_is_shared(own, [other for other in told if nodes[other.node] > 1])
-        return [other for other in told if nodes[other.node] == 1 and other.node != own.node]
+        return [node for node, count in nodes.items() if count > 1]
 
     def _say_what_is_shared(self, own: Address, others: list[Leader]) -> None:
         """Not of one that was started again elsewhere: Pulsar may list what it was before for a minute."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -127,10 +127,19 @@ class FollowedTopic(Generic[V]):
 
     async def of_now(self, key: str) -> V | None:
         """The same, of everything that was stored by anybody before this was asked. May raise PulsarError."""
+        return (await self.all_now()).get(key)
+
+    @property
+    def values(self) -> Mapping[str, V]:
+        """All that is known. It changes while the topic is followed."""
+        return self._values
+
+    async def all_now(self) -> Mapping[str, V]:
+        """`values`, when everything is known that was stored by anybody before this was asked. May raise PulsarError."""
         before = self._question
         while await self._asking.call(None, self._read_on) <= before:
             pass  # that one had begun before this was asked
-        return self._values.get(key)
+        return self._values
 
     async def put(self, key: str, value: V) -> None:
         """Store a value. It is stored when this returns. May raise PulsarError; who calls it knows how long to wait."""

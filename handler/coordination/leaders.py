@@ -88,6 +88,10 @@ class Leaders:
         others = self._directory.advertised(Address(self._own.node_id, self._own.advertised)) if self._own.advertised else []
         return [other for other in others if other.namespace in ("", self._own.namespace)]
 
+    def shared_nodes(self) -> Collection[int]:
+        """Node ids that several sidecars have: clients are told of none of these."""
+        return self._directory.shared_nodes(Address(self._own.node_id, self._own.advertised))
+
     def missing(self) -> Collection[str]:
         """The names of sidecars that have lost Pulsar."""
         return self._directory.missing

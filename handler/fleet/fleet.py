@@ -1,6 +1,7 @@
 """The fleet as this sidecar sees it: the nodes that clients are told of, and who of them leads what.
 
 coordination/directory ──▶ pings, to each every second ──▶ liveness ──▶ View, a new one with each change
+recent_members ──▶ who was there lately ──────────────────────────────────▲
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Set
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, Protocol
 
 from handler.control.v1.control_pb2 import PingRequest, PingResponse
 from handler.coordination.directory import Leader
@@ -18,6 +19,7 @@ from handler.fleet.leadership import Leadership
 from handler.fleet.liveness import Liveness
 from handler.fleet.member import Member
 from handler.fleet.peers import Peers, PeerTooOld, PeerUnavailable
+from handler.fleet.recent_nodes import RECENT_SECONDS, RecentNodes
 from handler.tasks import Pace, Shared, every
 from handler.telemetry import metrics
 
@@ -39,12 +41,36 @@ SETTLED_SECONDS: Final = 3.0
 JOIN_SECONDS: Final = 12.0
 
 
+class Candidates(Protocol):
+    """The sidecars of the cluster, as Pulsar lists them."""
+
+    def fleet(self) -> Collection[Leader]:
+        """The others that advertise an address; none for a sidecar that advertises none itself."""
+        ...
+
+    def shared_nodes(self) -> Collection[int]:
+        """Node ids that several have."""
+        ...
+
+    def missing(self) -> Collection[str]:
+        """The names of those that have lost Pulsar."""
+        ...
+
+    async def look_again(self) -> bool:
+        """Whether Pulsar could be asked."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """What is answered to a client is answered from one of these."""
 
     nodes: tuple[Member, ...]  # all that clients are told of
+    recent: tuple[Member, ...]  # and those that were nodes a moment ago
     leadership: Leadership  # of those among them that lead
+
+    def has(self, node_id: int) -> bool:
+        return any(member.node_id == node_id for member in (*self.nodes, *self.recent))
 
 
 class Fleet:
@@ -52,26 +78,23 @@ class Fleet:
         self,
         own: Member,
         name: str,
-        listed: Callable[[], Collection[Leader]],
-        missing: Callable[[], Collection[str]],
-        look_again: Callable[[], Coroutine[Any, Any, bool]],
+        candidates: Candidates,
         peers: Peers,
         clock: Callable[[], float],
+        on_returned: Callable[[int], None],
     ) -> None:
-        """`listed`: the directory's others that advertise an address; none for a sidecar that advertises none itself.
-        `missing`: the names of those that have lost Pulsar.
-        """
+        """`on_returned`: a node is there again. Clients that were told who is there meanwhile do not know where it is."""
         self.own = own
-        self.view = View((own,), Leadership([own]))
+        self.view = View((own,), (), Leadership([own]))
         self.version = 0  # changes with who leads
         self.awakenings = 0
         self._name = name
-        self._listed = listed
-        self._missing = missing
-        self._look_again = look_again
+        self._candidates = candidates
         self._peers = peers
+        self._on_returned = on_returned
         self._clock = clock
         self._liveness = Liveness()
+        self._recent = RecentNodes()
         self._known: dict[str, Leader] = {}
         self._peers_of: dict[int, Leader] = {}
         self._pinging: dict[str, asyncio.Task[None]] = {}
@@ -130,13 +153,21 @@ class Fleet:
     def forget(self, wake: Callable[[], None]) -> None:
         self._waiting.discard(wake)
 
+    def was_there(self, member: Member, seconds_ago: float) -> None:
+        """As it has stored itself. It may be about to come back."""
+        if seconds_ago >= RECENT_SECONDS:
+            self._recent.tell([member.node_id])
+        else:
+            self._recent.see(member, self._clock() - seconds_ago)
+            self._update()
+
     # --- coming and going
 
     async def start(self, on_change: Callable[[], None]) -> None:
         """Return when it is known who is there. `on_change` is told of later views."""
         self._leads_from = math.inf
         until = self._clock() + START_SECONDS
-        while not await self._look_again():
+        while not await self._candidates.look_again():
             if self._clock() >= until:
                 log.warning("the other sidecars can't be looked for: clients are told of this one alone until they can")
                 break
@@ -182,7 +213,8 @@ class Fleet:
             self._update()
         else:
             self._strangers = True  # it is new
-        return PingResponse(serves=self._says_that_it_leads, silent=self._liveness.silent, missing=self._known.keys() & self._missing())
+        missing = self._known.keys() & self._candidates.missing()
+        return PingResponse(serves=self._says_that_it_leads, silent=self._liveness.silent, missing=missing)
 
     @property
     def _says_that_it_leads(self) -> bool:
@@ -192,7 +224,7 @@ class Fleet:
         now = self._clock()
         if self._strangers and now - self._looked_at >= LOOK_SECONDS:
             self._strangers, self._looked_at = False, now
-            self._looking.begin(None, self._look_again)
+            self._looking.begin(None, self._candidates.look_again)
         if now - self._pinged_at >= max(PING_SECONDS, PING_SECONDS_A_MEMBER * len(self._known)) * 0.9:
             self._strangers = self._strangers or bool(self._liveness.silent)
             self._pinged_at = now
@@ -211,7 +243,7 @@ class Fleet:
 
     def _introduce(self) -> None:
         """Those of the directory; who is not in it any more is known for as long as it answers."""
-        listed = {other.name: other for other in self._listed()}
+        listed = {other.name: other for other in self._candidates.fleet()}
         self._known.update(listed)
         self._liveness.listed(listed, [name for name, other in listed.items() if not other.control])
         self._known = {name: other for name, other in self._known.items() if self._liveness.is_told(name)}
@@ -247,26 +279,45 @@ class Fleet:
 
     def _update(self) -> None:
         self._peers_of = self._others_by_node()
-        missing = self._missing()
+        missing = self._candidates.missing()
         leading = [_member(other) for other in self._peers_of.values() if self._liveness.leads(other.name) and other.name not in missing]
         if not leading and self._serves:
             self._leads_from = -math.inf  # and goes on when others come
         self._look_at_own_state()
         if not leading or (not self._leaving and not self._has_lost_pulsar and self._clock() >= self._leads_from):
             leading.append(self.own)
-        nodes = tuple(sorted([self.own, *map(_member, self._peers_of.values())]))
         leadership = Leadership(leading)
         metrics.FLEET_MEMBERS.set(len(leading))
-        if leadership.members == self.view.leadership.members:
-            if nodes != self.view.nodes:
-                self.view = View(nodes, self.view.leadership)
+        is_led_as_before = leadership.members == self.view.leadership.members
+        self._look_at_nodes(self.view.leadership if is_led_as_before else leadership)
+        if is_led_as_before:
             return
-        self.view = View(nodes, leadership)
         self.version += 1
         if not self._leaving:
             self._sends_away_at, self._has_woken = self._clock() + SETTLED_SECONDS, False
         log.info("partitions are led by %s", ", ".join(f"{one.node_id} at {one.host}:{one.port}" for one in leadership.members))
         self._on_change()
+
+    def _look_at_nodes(self, leadership: Leadership) -> None:
+        before, now = self.view, self._clock()
+        nodes = tuple(sorted([self.own, *map(_member, self._peers_of.values())]))
+        node_ids = {member.node_id for member in nodes}
+        for member in before.nodes:
+            if member.node_id not in node_ids:
+                self._recent.see(member, now)
+        recent = self._recent_but(node_ids, now)
+        if (nodes, recent, leadership) != (before.nodes, before.recent, before.leadership):
+            self.view = View(nodes, recent, leadership)
+            new = [member.node_id for member in (*nodes, *recent) if not before.has(member.node_id)]
+            for node_id in self._recent.were_told(new):
+                self._on_returned(node_id)
+            self._recent.tell(new)
+
+    def _recent_but(self, node_ids: Set[int], now: float) -> tuple[Member, ...]:
+        """Behind one address for all there are none to tell apart."""
+        recent = [one for one in self._recent.at(now) if one.node_id not in node_ids and one[1:3] != self.own[1:3]]
+        shared = self._candidates.shared_nodes() if recent else ()
+        return tuple(sorted(one for one in recent if one.node_id not in shared))
 
     def _look_at_own_state(self) -> None:
         """What others see is told by Pulsar. That this one does not reach it may be a fault of Pulsar's, which all of them have."""

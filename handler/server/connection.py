@@ -21,6 +21,7 @@ from handler.apis.api import ANONYMOUS, BegunRequest, Response
 from handler.apis.promise import Promise
 from handler.apis.refused_batches import RefusedBatches
 from handler.errors import ProtocolError
+from handler.fleet.fleet import View
 from handler.server.awake import Awake
 from handler.server.budget import ByteBudget
 from handler.server.round_trip import round_trip
@@ -107,6 +108,8 @@ class KafkaConnection(asyncio.Protocol):
         self.principal = ANONYMOUS
         self.refused = RefusedBatches()
         self.peer = ""
+        self.software = ""
+        self.told: View | None = None
         self.local_address: tuple[str, int] = ("", 0)
         self.last_active = self._loop.time()
 

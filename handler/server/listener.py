@@ -13,7 +13,7 @@ from handler.errors import ConfigError
 from handler.server.awake import BEAT_SECONDS, Awake
 from handler.server.budget import ByteBudget
 from handler.server.connection import Dispatch, KafkaConnection
-from handler.tasks import every
+from handler.tasks import KeptAlive, every
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
@@ -25,6 +25,8 @@ BACKLOG: Final = 1_024
 # While bytes are waited for, clients that hold them are looked at so often; else only for those that are idle.
 SWEEP_SECONDS: Final = 1.0
 IDLE_SWEEP_SECONDS: Final = 30.0
+# Between two clients that connect anew to be told of a node.
+TELL_SECONDS: Final = 0.005
 
 
 class Listener:
@@ -47,6 +49,8 @@ class Listener:
         self._max_connections = max_connections
         self._idle_seconds = idle_seconds
         self._connections: set[KafkaConnection] = set()
+        self._to_be_told: dict[KafkaConnection, int] = {}  # of which node
+        self._telling = KeptAlive("tell_again", "this sidecar", self._tell_again)
         self._look_for_idle_at = 0.0
         self._servers: list[asyncio.Server] = []
         self._sweeper = every(min(SWEEP_SECONDS, idle_seconds / 2), "idle_clients", self._sweep)
@@ -88,6 +92,7 @@ class Listener:
 
     def _lost(self, connection: KafkaConnection) -> None:
         self._connections.discard(connection)
+        self._to_be_told.pop(connection, None)
         if not self._connections:
             self._empty.set()
 
@@ -101,6 +106,18 @@ class Listener:
         self._awake.beat()
         for connection in list(self._connections):
             connection.drain()  # what was begun before is answered, and what stands unread is dropped
+
+    def tell_again(self, node_id: int) -> None:
+        """A node is there again. Whoever was told meanwhile who is there is told of it when it connects anew."""
+        self._to_be_told.update((one, node_id) for one in self._connections if _is_told_too_little(one, node_id))
+        self._telling.start()
+
+    async def _tell_again(self) -> None:
+        while self._to_be_told:
+            connection, node_id = self._to_be_told.popitem()
+            if _is_told_too_little(connection, node_id):
+                connection.drain()
+                await asyncio.sleep(TELL_SECONDS)
 
     def _sweep(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -122,6 +139,7 @@ class Listener:
             server.close()
         await self._sweeper.stopped()
         await self._beating.stopped()
+        await self._telling.stopped()
         self._empty.clear()
         for connection in list(self._connections):
             connection.drain()
@@ -135,6 +153,10 @@ class Listener:
                 connection.abort()
             return False
         return True
+
+
+def _is_told_too_little(connection: KafkaConnection, node_id: int) -> bool:
+    return connection.told is not None and not connection.told.has(node_id)
 
 
 class _Refusal(asyncio.Protocol):

@@ -24,7 +24,9 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _LEGAL_PART: Final = re.compile(r"[a-zA-Z0-9_.=:-]+")  # Pulsar's NamedEntity
 _PARTITION: Final = re.compile(r".*-partition-\d+")
 
-INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__log_starts", "__kept_states", "__transactional_partitions"})
+INTERNAL: Final = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__log_starts", "__kept_states", "__transactional_partitions", "__fleet_members"}
+)
 # Pulsar's own topics in a user's namespace (SystemTopicNames); they are not for Kafka clients.
 PULSAR_SYSTEM: Final = (
     "__change_events",

@@ -17,8 +17,10 @@ from handler.wire.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from handler.wire.messages.alter_replica_log_dirs import AlterReplicaLogDir, AlterReplicaLogDirsRequest, AlterReplicaLogDirTopic
+from handler.wire.messages.api_versions import ApiVersionsRequest
 from handler.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsRequest, CreatePartitionsTopic
 from handler.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from handler.wire.messages.describe_cluster import DescribeClusterRequest
 from handler.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from handler.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from handler.wire.messages.list_config_resources import ListConfigResourcesRequest
@@ -135,3 +137,21 @@ async def test_partitions_are_added_by_a_manual_assignment(sidecar: Sidecar, bro
     (told,) = (await sidecar.ask(CreatePartitionsRequest(topics=[wanted], timeout_ms=1_000), 3)).results
     assert told.error_code is code
     assert sidecar.admin.there[NAMESPACE + "t"][0] == (4 if code is NONE else 2)
+
+
+@pytest.mark.parametrize(
+    ("software", "told"),
+    [("librdkafka", [0, 2]), ("confluent-kafka-python", [0, 2]), ("node-rdkafka", [0, 2]), ("apache-kafka-java", [0]), ("", [0])],
+)
+async def test_who_drops_nodes_that_are_not_named_is_told_of_those_of_a_moment_ago(
+    sidecar: Sidecar, software: str, told: list[int]
+) -> None:
+    """Java's admin client asks every node, and fails if one does not answer."""
+    sidecar.fleet.was_there(Member(2, "other", 9093), 1.0)
+    await sidecar.ask(ApiVersionsRequest(client_software_name=software or "other", client_software_version="1"), 3)
+    metadata = await sidecar.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
+    assert [broker.node_id for broker in metadata.brokers] == told
+    assert {one.leader_id for one in metadata.topics[0].partitions} == {0}
+    assert (sidecar.client.told is sidecar.fleet.view) == (2 in told)
+    cluster = await sidecar.ask(DescribeClusterRequest(), 1)
+    assert [broker.broker_id for broker in cluster.brokers] == [0], "who asks for the cluster is told who is there"

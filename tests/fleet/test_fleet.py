@@ -12,42 +12,55 @@ import pytest
 from handler.control.v1.control_pb2 import PingRequest
 from handler.coordination.directory import Leader
 from handler.fleet import fleet as module
+from handler.fleet import recent_nodes
 from handler.fleet.fleet import Fleet
 from handler.fleet.member import Member
 from handler.fleet.peers import Peers
+from handler.fleet.recent_nodes import RECENT_SECONDS
 from handler.fleet.server import Answers, ControlServer
+
+
+class Listed:
+    """What a sidecar finds in the directory."""
+
+    def __init__(self, own_name: str, directory: dict[str, Leader]) -> None:
+        self._own_name = own_name
+        self._directory = directory
+        self.lost_pulsar: set[str] = set()
+        self.shared: set[int] = set()
+        self.looked = 0
+
+    def fleet(self) -> list[Leader]:
+        return [one for one in self._directory.values() if one.name != self._own_name]
+
+    def shared_nodes(self) -> set[int]:
+        return self.shared
+
+    def missing(self) -> set[str]:
+        return self.lost_pulsar
+
+    async def look_again(self) -> bool:
+        self.looked += 1
+        return self.looked > 1  # the directory is not there at first
 
 
 class One:
     """A sidecar, as far as its fleet goes."""
 
     def __init__(self, node_id: int, directory: dict[str, Leader]) -> None:
-        self.missing: set[str] = set()
+        self.returned: list[int] = []
         self.name = f"sidecar-{node_id}"
+        self.listed = Listed(self.name, directory)
         self._directory = directory
         self._loop = asyncio.get_running_loop()
         self._peers = Peers(self._loop.time)
-        self.looked = 0
         self.fleet = Fleet(
-            Member(node_id, "127.0.0.1", 9000 + node_id),
-            self.name,
-            self._others,
-            lambda: self.missing,
-            self._look_again,
-            self._peers,
-            self._loop.time,
+            Member(node_id, "127.0.0.1", 9000 + node_id), self.name, self.listed, self._peers, self._loop.time, self.returned.append
         )
         nothing = cast(Any, None)
         answers = Answers(serve=nothing, topics_deleted=nothing, transactions=nothing, ping=self.fleet.on_ping, warm=nothing)
         self.control = ControlServer(self.name, answers)
         self.changes = 0
-
-    def _others(self) -> list[Leader]:
-        return [one for one in self._directory.values() if one.name != self.name]
-
-    async def _look_again(self) -> bool:
-        self.looked += 1
-        return self.looked > 1  # the directory is not there at first
 
     def _on_change(self) -> None:
         self.changes += 1
@@ -140,18 +153,18 @@ async def test_one_that_has_lost_pulsar_leads_nothing_until_it_is_back() -> None
     async with members(3, directory) as (first, second, third):
         del directory[third.name]
         for one in (first, second):
-            one.missing = {third.name}
+            one.listed.lost_pulsar = {third.name}
         await until(lambda: first.sees == second.sees == third.sees == {1, 2})
         assert first.tells == third.tells == {1, 2, 3}, "clients give up what is in flight to a node that is told no more"
         assert third.fleet.leads_nothing
-        first.missing = second.missing = set()
+        first.listed.lost_pulsar = second.listed.lost_pulsar = set()
         await until(lambda: first.sees == second.sees == third.sees == {1, 2, 3})
 
 
 async def test_the_last_one_leads_whatever_those_who_are_gone_have_said() -> None:
     directory: dict[str, Leader] = {}
     async with members(2, directory) as (first, second):
-        first.missing = {second.name}
+        first.listed.lost_pulsar = {second.name}
         await until(lambda: first.sees == second.sees == {1})
         await first.fleet.close()
         await first.control.close()
@@ -247,9 +260,9 @@ async def test_those_that_have_come_lead_at_once_when_nobody_else_does(monkeypat
 
 async def test_a_stranger_that_pings_is_looked_for_in_the_directory_at_once() -> None:
     async with members(2, {}) as (first, _):
-        looked = first.looked
+        looked = first.listed.looked
         first.fleet.on_ping(PingRequest(sender="stranger"))
-        await until(lambda: first.looked > looked)
+        await until(lambda: first.listed.looked > looked)
 
 
 async def test_control_ports_that_can_not_be_reached_leave_the_directory_to_be_believed() -> None:
@@ -270,3 +283,40 @@ async def test_one_address_for_all_is_no_fleet_and_an_old_name_is_not_another_me
     await one.start()
     assert one.tells == {1, 8}
     await one.close()
+
+
+async def test_nodes_of_a_moment_ago_are_told_beside_those_that_are_there() -> None:
+    """Until they are there, or too long ago. Of a node id that several have nobody is told, and nobody behind the own address."""
+    one = One(1, {"sidecar-2": Leader("sidecar-2", 2, "127.0.0.1:9002", "127.0.0.1:1")})
+    for member, ago in (
+        (Member(2, "elsewhere", 9002), 1.0), (Member(3, "there", 9003), 1.0), (Member(4, "there", 9004), RECENT_SECONDS),
+        (Member(5, "there", 9005), 1.0), (Member(6, *one.fleet.own[1:3]), 1.0),
+    ):  # fmt: skip
+        one.fleet.was_there(member, ago)
+    one.listed.shared = {5}
+    await one.start()
+    assert [(node.node_id, node.host) for node in one.fleet.view.nodes] == [(1, "127.0.0.1"), (2, "127.0.0.1")]
+    assert one.fleet.view.recent == (Member(3, "there", 9003),)
+    await until(lambda: one.sees == {1, 2})
+    assert one.fleet.view.recent, "they lead nothing"
+    await one.close()
+
+
+async def test_a_node_that_goes_is_told_for_a_moment_and_is_announced_if_it_comes_back_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    directory: dict[str, Leader] = {}
+    async with members(2, directory) as (first, second):
+        entry = directory.pop(second.name)
+        await second.fleet.close()
+        await second.control.close()
+        await until(lambda: first.tells == {1})
+        assert [member.node_id for member in first.fleet.view.recent] == [2]
+        directory[second.name] = entry
+        await until(lambda: first.tells == {1, 2})
+        assert first.returned == [], "clients were told of it all the time"
+        directory.clear()
+        await until(lambda: first.tells == {1})
+        monkeypatch.setattr(recent_nodes, "RECENT_SECONDS", 0.0)
+        await until(lambda: first.fleet.view.recent == ())
+        directory.update({second.name: entry, "new": Leader("new", 3, "127.0.0.1:9003", "127.0.0.1:1")})
+        await until(lambda: first.tells == {1, 2, 3})
+        assert first.returned == [2], "nobody has known the new one before"

@@ -9,6 +9,9 @@ import pytest
 
 from handler.apis.answer_share import AnswerShare
 from handler.errors import ConfigError
+from handler.fleet.fleet import View
+from handler.fleet.leadership import Leadership
+from handler.fleet.member import Member
 from handler.server.budget import ByteBudget
 from handler.server.listener import Listener
 from tests.server.client_by_hand import Work
@@ -121,3 +124,29 @@ async def test_a_taken_address_is_one_clear_sentence() -> None:
     with pytest.raises(ConfigError, match=r"set kafka[.]listen to a free address"):
         await second.start("127.0.0.1", port)
     await first.drain(1)
+
+
+async def test_who_was_told_too_little_is_sent_away_once_and_nobody_else() -> None:
+    views = [
+        None,
+        View((Member(1, "here", 9092),), (), Leadership([])),
+        View((Member(1, "here", 9092), Member(2, "there", 9092)), (), Leadership([])),
+    ]
+    server = listener(b"answer")
+    server._dispatch = lambda client, _frame: setattr(client, "told", views.pop(0)) or Work(b"answer")  # type: ignore[func-returns-value]
+    port = await server.start("127.0.0.1", 0)
+    there = []
+    for _ in range(3):
+        there.append(await _ask(port))
+        assert await there[-1][0].readexactly(6) == b"answer"
+    server.tell_again(2)
+    (untold, one), (told_too_little, two), (told, three) = there
+    async with asyncio.timeout(5):
+        assert await told_too_little.read() == b""
+    views += [None, None]
+    for reader, writer in ((untold, one), (told, three)):
+        writer.write(struct.pack(">i", 1) + b"x")
+        assert await reader.readexactly(6) == b"answer", "it goes on"
+    for writer in (one, two, three):
+        writer.close()
+    await server.drain(1)

@@ -9,6 +9,29 @@ from handler.fleet.fleet import SETTLED_SECONDS, Fleet
 from handler.fleet.member import Member
 
 
+class _Candidates:
+    def __init__(self) -> None:
+        self.there: tuple[Member, ...] = ()
+
+    def fleet(self) -> list[Leader]:
+        return [
+            Leader(
+                f"sidecar-{one.node_id}", one.node_id, f"{one.host}:{one.port}", "", one.rack or "",
+                external=":".join(map(str, one.external or ())),
+            )
+            for one in self.there
+        ]  # fmt: skip
+
+    def shared_nodes(self) -> list[int]:
+        return []
+
+    def missing(self) -> list[str]:
+        return []
+
+    async def look_again(self) -> bool:
+        return True
+
+
 class TestFleet(Fleet):
     """Its members are as the test says. What it sends away it sends at once."""
 
@@ -16,14 +39,15 @@ class TestFleet(Fleet):
 
     def __init__(self, own: Member, *others: Member) -> None:
         self.now = 0.0
-        self._there: tuple[Member, ...] = ()
-        super().__init__(own, "me", self._named, tuple, cast(Any, None), cast(Any, None), lambda: self.now)
+        self.returned: list[int] = []
+        self._named = _Candidates()
+        super().__init__(own, "me", self._named, cast(Any, None), lambda: self.now, self.returned.append)
         self._serves = True
         self.change(*others)
 
     def change(self, *others: Member) -> None:
         """Everybody has seen it by now."""
-        self._there = others
+        self._named.there = others
         self._introduce()  # none of them has a control port
         self.now += SETTLED_SECONDS
 
@@ -34,12 +58,3 @@ class TestFleet(Fleet):
 
     def sends_away(self, now: float) -> bool:
         return super().sends_away(self.now)
-
-    def _named(self) -> list[Leader]:
-        return [
-            Leader(
-                f"sidecar-{one.node_id}", one.node_id, f"{one.host}:{one.port}", "", one.rack or "",
-                external=":".join(map(str, one.external or ())),
-            )
-            for one in self._there
-        ]  # fmt: skip

@@ -18,6 +18,7 @@ from handler.config import GroupsConfig, KafkaConfig, TransactionsConfig
 from handler.coordination.directory import Leader
 from handler.coordination.leaders import Node
 from handler.coordination.term import Phase
+from handler.fleet.fleet import View
 from handler.fleet.member import Member
 from handler.groups.coordinator import Coordinator
 from handler.groups.topics_image import TopicsImage
@@ -277,14 +278,17 @@ class MemoryLogStarts:
 
 
 class Client:
-    round_trip = 0.0
     """The connection that requests come through."""
+
+    round_trip = 0.0
 
     principal = ANONYMOUS
     peer = "127.0.0.1:5"
     local_address = ("127.0.0.1", 9092)
     waiting_since: float | None = None
     is_external = False
+    software = ""
+    told: View | None = None
 
     def __init__(self) -> None:
         self.aborted = 0

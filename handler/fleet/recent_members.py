@@ -1,0 +1,115 @@
+"""Who has been a member of the fleet lately, as a compacted internal topic tells it.
+
+    a member ──each half a minute──▶ __fleet_members ──▶ all members: `on_seen`
+
+When a whole fleet is started again, the first sidecar that accepts clients is alone in the directory, and the others come within seconds.
+A librdkafka that was told of that one alone would take what the others lead for gone (see apis/nodes.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from handler.clock import Clock
+from handler.coordination.followed_topic import Facts, FollowedTopic
+from handler.fleet.member import Member
+from handler.ids import NewId
+from handler.pulsar.errors import PulsarError
+from handler.pulsar.ports import Admin, Client
+from handler.tasks import KeptAlive, within
+from handler.telemetry.limits import RateLimitedLog
+
+log = RateLimitedLog(logging.getLogger(__name__))
+
+PUT_SECONDS: Final = 30.0
+# A start waits no longer for what is stored.
+LOAD_SECONDS: Final = 2.0
+# What is about members that have been away for longer is deleted.
+KEPT_SECONDS: Final = 3_600.0
+
+
+class Seen(NamedTuple):
+    at_ms: int  # by its own clock
+    member: Member
+
+
+class _Seen(Facts[Seen]):
+    def encode(self, value: Seen) -> bytes:
+        return json.dumps([value.at_ms, *value.member]).encode()
+
+    def decode(self, data: bytes) -> Seen:
+        match json.loads(data):
+            case [int(at_ms), int(node_id), str(host), int(port), str() | None as rack, [str(external), int(external_port)]]:
+                return Seen(at_ms, Member(node_id, host, port, rack, (external, external_port)))
+            case [int(at_ms), int(node_id), str(host), int(port), str() | None as rack, None]:
+                return Seen(at_ms, Member(node_id, host, port, rack))
+            case _:
+                raise ValueError("it is no member")
+
+    def counts_more(self, value: Seen, other: Seen) -> bool:
+        """The last place of a node that was started again somewhere else."""
+        return value.at_ms > other.at_ms
+
+
+SEEN: Final = _Seen()
+
+
+def topic_in(namespace: str) -> str:
+    return f"persistent://{namespace}/__fleet_members"
+
+
+class RecentMembers:
+    def __init__(
+        self, client: Client, admin: Admin, namespace: str, own: Member, topics_namespace: str, on_seen: Callable[[Member, float], None],
+        clock: Clock, new_id: NewId,
+    ) -> None:  # fmt: skip
+        """`topics_namespace`: fleets that serve other namespaces may share the internal ones, and have node ids of their own.
+        `on_seen` is told who was seen, and how many seconds ago.
+        """
+        self._own = own
+        self._prefix = f"{topics_namespace} "
+        self._on_seen = on_seen
+        self._clock = clock
+        self._stored = FollowedTopic(client, admin, topic_in(namespace), SEEN, clock, new_id, self._on_news)
+        self._putting = KeptAlive("recent_members", namespace, self._put_again_and_again)
+
+    @property
+    def topic(self) -> str:
+        return self._stored.topic
+
+    async def load(self) -> None:
+        """Until what is stored is told, if that does not take long. What comes later is told then."""
+        self._stored.start()
+        try:
+            await within(LOAD_SECONDS, self._stored.all_now())
+        except (PulsarError, TimeoutError) as error:
+            log.info("who has been a member of the fleet lately can't be told: %s", error or "no answer")
+
+    def begin(self) -> None:
+        """This sidecar is a member from now on."""
+        self._putting.start()
+
+    async def close(self) -> None:
+        await self._putting.stopped()
+        await self._stored.close()
+
+    async def _put_again_and_again(self) -> None:
+        while True:
+            try:
+                await within(PUT_SECONDS, self._put())
+            except (PulsarError, TimeoutError) as error:
+                log.info("that this sidecar is a member of the fleet can't be stored: %s", error or "no answer")
+            await asyncio.sleep(PUT_SECONDS)
+
+    async def _put(self) -> None:
+        now = self._clock.wall()
+        await self._stored.put(f"{self._prefix}{self._own.node_id}", Seen(now, self._own))
+        self._stored.forget([key for key, seen in self._stored.values.items() if now - seen.at_ms > KEPT_SECONDS * 1_000])
+
+    def _on_news(self, key: str, seen: Seen) -> None:
+        if key.startswith(self._prefix) and seen.member.node_id != self._own.node_id:
+            self._on_seen(seen.member, (self._clock.wall() - seen.at_ms) / 1_000)
