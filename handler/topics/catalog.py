@@ -21,6 +21,7 @@ from handler.pulsar.entry import Position
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 from handler.tasks import Pace, Shared
 from handler.telemetry.limits import RateLimitedLog
+from handler.topics.known_namespaces import KnownNamespaces
 from handler.topics.listing import Listing
 from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 from handler.topics.record_configs import ENTRY_FORMAT, PULSAR_FORMAT, RecordConfigs, record_configs
@@ -89,6 +90,7 @@ class Catalog:
     def __init__(self, admin: PulsarAdmin, names: TopicNames, clock: Callable[[], float], replication: Replication | None = None) -> None:
         self.names = names
         self._replication = replication  # None for those who make no topics
+        self._namespaces = KnownNamespaces(admin, names.listed_namespaces, clock)
         self._admin = admin
         self._clock = clock
         self._grown: dict[TopicName, float] = {}  # when that was seen
@@ -183,6 +185,7 @@ class Catalog:
             try:
                 found, created = await self._look_up(name)
             except TopicMissing:
+                await self._namespaces.check(f"{name.tenant}/{name.namespace}")
                 now = self._clock()
                 self._note_gone(name, _Gone(now + FRESH_SECONDS, now))
                 raise
@@ -380,7 +383,7 @@ class Catalog:
     async def close(self) -> None:
         """Topics that are being made are made; nobody waits for the other questions any more."""
         await self._creating.finished(CLOSE_SECONDS)
-        for shared in (self._creating, self._finding, self._name_listing, self._cluster_lookups):
+        for shared in (self._creating, self._finding, self._name_listing, self._cluster_lookups, self._namespaces):
             await shared.close()
 
     async def delete(self, topic: Topic) -> None:

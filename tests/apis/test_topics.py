@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
+from handler.pulsar.errors import Unavailable
 from handler.topics.catalog import FRESH_SECONDS
 from handler.topics.listing import LISTED_SECONDS
 from handler.wire.error_code import ErrorCode
@@ -172,3 +173,14 @@ async def test_a_listing_shows_at_once_what_was_grown_here(sidecar: Sidecar) -> 
     grown = CreatePartitionsTopic(name="t", count=5)
     await sidecar.ask(CreatePartitionsRequest(topics=[grown], timeout_ms=5_000), 3)
     assert [len(topic.partitions) for topic in await described(sidecar)] == [5]
+
+
+async def test_topics_are_told_while_pulsar_does_not_say_what_the_cluster_is_called(sidecar: Sidecar) -> None:
+    async def fails() -> list[str]:
+        raise Unavailable("500 Internal Server Error")
+
+    sidecar.admin.make("t", 2)
+    sidecar.admin.clusters = fails  # type: ignore[method-assign]
+    answer = await sidecar.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
+    assert answer.cluster_id is None
+    assert [(topic.error_code, len(topic.partitions)) for topic in answer.topics] == [(ErrorCode.NONE, 2)]

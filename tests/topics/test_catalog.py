@@ -37,9 +37,20 @@ class ScriptedAdmin:
     broken_logs: int = 0
     keeps_no_properties: bool = False
 
+    is_strange: bool = False  # it knows not even the namespace
+
     @property
     def topics(self) -> ScriptedAdmin:
         return self
+
+    @property
+    def cluster(self) -> ScriptedAdmin:
+        return self
+
+    async def namespace_policies(self, namespace: str) -> dict[str, Any]:
+        if self.is_strange:
+            raise TopicMissing(namespace)
+        return {}
 
     async def describe(self, topic: str) -> DescribedTopic:
         self.asked += 1
@@ -67,6 +78,23 @@ class ScriptedAdmin:
 
 def catalog(admin: ScriptedAdmin, clock: Clock | None = None) -> Catalog:
     return Catalog(admin, TopicNames("public/default", "public/__kafka"), clock or Clock())  # type: ignore[arg-type]
+
+
+async def test_a_broker_that_does_not_know_the_namespace_takes_no_topic_away() -> None:
+    admin, clock = ScriptedAdmin({TOPIC.pulsar: (1, "then")}), Clock()
+    catalog = Catalog(cast(Any, admin), TopicNames("public/default", "public/__kafka"), clock)
+    assert (await catalog.find(TOPIC)).partitions == 1
+    there, admin.there, admin.is_strange = admin.there, {}, True
+    clock.now += 10 * FRESH_SECONDS
+    with pytest.raises(Unavailable):
+        await catalog.find(TOPIC)
+    assert catalog.remembers(TOPIC, 0)
+    admin.is_strange = False
+    with pytest.raises(TopicMissing):
+        await catalog.find(TOPIC)
+    admin.there = there
+    assert (await catalog.find(TOPIC)).partitions == 1
+
 
 
 @pytest.mark.parametrize("slow", ["partitions", "created_at"])
