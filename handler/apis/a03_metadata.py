@@ -121,9 +121,7 @@ async def _cluster_id(services: Services, call: Call) -> str | None:
 async def _handle(services: Services, call: Call, request: MetadataRequest) -> MetadataResponse:
     response = MetadataResponse(controller_id=controller(services))
     try:
-        response.cluster_id, response.topics = await asyncio.gather(
-            _cluster_id(services, call), _topics(services, call, request)
-        )
+        response.cluster_id, response.topics = await asyncio.gather(_cluster_id(services, call), _topics(services, call, request))
     except PulsarError as failure:
         response.error_code = error_code(failure)
         if not request.topics and call.version < TOP_LEVEL_ERROR_SINCE:

@@ -19,6 +19,7 @@ from handler.partition.read.replay import Replay
 from handler.partition.tail_gap import TailGap
 from handler.partition.write.appender import Appender
 from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.raw_entries import permits_of
 from handler.telemetry import metrics
 
 log = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class TailFold:
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("partition %s: %s", self._name, error)
             self.foreign_at = now
-            if self._is_held(position, last_index):
+            if self._is_held(position, last_index - permits_of(entry) + 1):  # a broker gives each message of an entry an index
                 return
             folded = fold.unreadable(position, last_index, error)
             if position in self._contents.skipped:

@@ -9,6 +9,7 @@ import pytest
 from handler.partition.partition import Partition
 from handler.pulsar.entry import LogStats
 from handler.pulsar.errors import Unavailable
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
@@ -141,6 +142,25 @@ def test_an_entry_that_comes_in_place_of_the_one_that_was_held_is_asked_about_as
             await partition.confirmed_end()
         assert not is_first
         assert partition.ended is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        partition.close()
+
+    in_virtual_time(play())
+
+
+@pytest.mark.parametrize("records", [1, 3])
+def test_an_entry_that_can_not_be_read_is_behind_no_gap_where_its_records_have_all_offsets(records: int) -> None:
+    async def play() -> None:
+        log = MemoryLog()
+        partition = await a_partition(log)
+        partition._tail.stop()
+        log.roll()
+        metadata = MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, compression=1, uncompressed_size=50)
+        metadata.num_messages_in_batch = records
+        log.append(metadata, records, b"\xff" * 40)
+        log.write(batch(b"native"))
+        log.trim(3)
+        assert await partition.confirmed_end() == 3 + records + 1
+        assert (await append(partition, numbered(2))).base_offset == 2
         partition.close()
 
     in_virtual_time(play())

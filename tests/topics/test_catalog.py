@@ -96,7 +96,6 @@ async def test_a_broker_that_does_not_know_the_namespace_takes_no_topic_away() -
     assert (await catalog.find(TOPIC)).partitions == 1
 
 
-
 @pytest.mark.parametrize("slow", ["partitions", "created_at"])
 async def test_a_topic_that_is_not_there_is_missing_whichever_answer_comes_first(slow: str) -> None:
     with pytest.raises(TopicMissing):

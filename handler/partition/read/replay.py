@@ -146,6 +146,7 @@ class Replay:
         self._was_trimmed = False  # retention has taken what stood behind what was kept
         self._left: Fold | None = None  # of all that is left behind that; goes on after a lost connection
         self._has_read_left = False  # all of that, up to where the partition's fold began
+        self._left_behind: tuple[Position, int | None] | None = None  # the first entry of that, a marker maybe, and its index
         self._entries_left = self._max_entries  # of the window
         self._least_left = LEAST_REPLICATED_ENTRIES
         self._bytes_left = self._max_bytes
@@ -344,6 +345,8 @@ class Replay:
         try:
             if last is not None and last < first and not await self._begins_right_behind(left):
                 raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {first}")
+            if last is None:
+                self._left_behind = first, await self._log.index_of(first)
             place = first if last is None else max(last, first)
             await self._fold_up_to(left, place, end, place, PERMITS)
         except _TrimmedMeanwhile:
@@ -376,7 +379,8 @@ class Replay:
         left, last = self._left, earlier.last_position
         if left is None or last is None or not self._has_read_left or not left.knows_next_offset:
             return False
-        if not has_read_on(left, earlier, last, stats):
+        began, index = self._left_behind or (last, None)
+        if not (last < began and index == earlier.next_offset) and not has_read_on(left, earlier, last, stats):
             return False
         self._fold.learn(left)
         return True

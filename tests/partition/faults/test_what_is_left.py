@@ -760,3 +760,74 @@ def test_a_value_and_what_is_left_are_put_together_also_while_the_value_is_read_
         await closed(partition)
 
     in_virtual_time(play())
+
+
+@pytest.mark.parametrize("begins_with", ["a late copy", "a marker"])
+@pytest.mark.parametrize("trims", [False, True])
+def test_what_is_left_and_a_value_that_has_come_behind_its_beginning_tell_the_same_in_any_order(begins_with: str, trims: bool) -> None:
+    """Retention takes what is left, and where the value ends, while the value is read on from. Both are put together then."""
+
+    async def play() -> None:
+        log, states = MemoryLog(), StoresLate()
+        before = open_partition(log, "kafka-sidecar-first", states=states)
+        await first_append(before, another(8))
+        log.roll()
+        offsets = [(await append(before, numbered(number))).base_offset for number in range(2)]
+        stood_still = open_partition(log, "kafka-sidecar-slow", states=states)
+        await first_append(stood_still, another(11))
+        log.hold_sends = begins_with == "a late copy"
+        if log.hold_sends:
+            begin_append(stood_still, numbered(2), 20)
+            while not log.held:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            log.hold_sends = False
+        offsets += [(await append(before, numbered(number))).base_offset for number in range(2, 5)]
+        if begins_with == "a marker":
+            await before.confirmed_end()
+        log.roll()
+        gone = len(log.entries)
+        if begins_with == "a late copy":
+            log.let_go()
+            for _ in range(30):
+                log.write(other())
+            await before.confirmed_end()
+        states.may_land.clear()
+        closing = asyncio.gather(*before.close())
+        await asyncio.sleep(0.01)
+        if begins_with == "a marker":
+            log.mark()
+        for _ in range(40):
+            log.write(other())
+        log.roll()
+        taken = len(log.entries)
+        for _ in range(200):
+            log.write(other())
+        log.trim(gone)
+        partition = open_partition(log, "kafka-sidecar-a", states=states)
+        assert await partition.opened() is ErrorCode.NONE
+        replay, read_on, has_landed = partition._replay, partition._replay._read_on, False
+
+        async def lands() -> None:
+            nonlocal has_landed
+            states.may_land.set()
+            await closing
+            has_landed = True
+
+        async def reads_on(earlier: Fold) -> None:
+            if has_landed and trims:
+                log.read_delay, log.at_once = 0.05, 20
+                asyncio.get_running_loop().call_later(0.03, log.trim, taken)
+            await read_on(earlier)
+
+        replay._read_on = reads_on  # type: ignore[method-assign]
+        when_all_that_is_left_is_read(partition, lands)
+        ticks = asyncio.create_task(ticking(partition))
+        assert (await begin_append(partition, another(9), 20)).error is ErrorCode.NONE
+        assert has_landed
+        for number in (3, 4):
+            assert (await begin_append(partition, numbered(number), 20)).base_offset == offsets[number]
+        assert (await begin_append(partition, numbered(5), 20)).error is ErrorCode.NONE
+        ticks.cancel()
+        await closed(partition)
+
+    in_virtual_time(play())
