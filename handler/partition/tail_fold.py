@@ -75,7 +75,7 @@ class TailFold:
             self.foreign_at = now
             if self._is_held(position, last_index - permits_of(entry) + 1):  # a broker gives each message of an entry an index
                 return
-            folded = fold.unreadable(position, last_index, error)
+            folded = fold.unreadable(position, last_index, error, permits_of(entry))
             if position in self._contents.skipped:
                 self._folded.add_skipped(folded, len(entry.payload))
             else:

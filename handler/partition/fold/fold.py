@@ -320,12 +320,15 @@ class Fold:
     def by_reading(self, position: Position, last_index: int, content: Content) -> Folded:
         return self._apply(position, last_index, content)
 
-    def unreadable(self, position: Position, last_index: int, why: EntryUnreadable | None = None) -> Folded:
-        """An entry nobody can decode still takes its offsets: as many as lead up to it."""
+    def unreadable(self, position: Position, last_index: int, why: EntryUnreadable | None = None, messages: int = 1) -> Folded:
+        """An entry nobody can decode still takes its offsets: as many as lead up to it. Of the first entry its metadata tells: a broker
+        gives each of its `messages` an index.
+        """
         least = self._least_offset
-        base = last_index if least is None else min(least, last_index)
+        is_told = least is None and 1 < messages <= last_index + 1 and not isinstance(why, CountedFewer)
+        base = last_index - messages + 1 if is_told else last_index if least is None else min(least, last_index)
         self._advance(position, base, last_index)
-        self._knows_first_offset &= least is not None
+        self._knows_first_offset &= least is not None or is_told
         if isinstance(why, CountedFewer) and why.content.known_there is not None:
             self._note_sequences(why.content, base, position)
         return Folded(position, base, last_index + 1, (Verdict(ErrorCode.CORRUPT_MESSAGE, -1),))

@@ -360,24 +360,8 @@ class ProducerTable:
             earlier._go_on(state.follows.seen, reached, known_from, writers)
             earlier._tell_of_before(producer_id, state, state.follows, known_from)
             self.states[producer_id] = state
-        if self.begins_expired:
-            earlier._judge_again(self, reached)
         earlier._take_later(self)
         self.states, self.unsure, self.begins_expired = earlier.states, earlier.unsure, earlier.begins_expired
-
-    def _judge_again(self, later: ProducerTable, reached: Position) -> None:
-        """Where that table begins the first batch of a producer has counted, whatever it was: a late copy, maybe. Here it is known what the
-        producer had written before, up to `reached`.
-        """
-        for producer_id, state in list(later.states.items()):
-            behind = [written for written in state.batches if written.position > reached]
-            if not state.has_expired or producer_id not in self.states or len(behind) == REMEMBERED_BATCHES:  # there may have been more
-                continue
-            for written in behind:
-                batch = BatchSequence(producer_id, state.epoch, written.first, written.last)
-                if self.check(batch).accepted:
-                    self.record(batch, written.base_offset, written.position, state.max_timestamp)
-            later.states[producer_id] = self.states[producer_id]
 
     def _take_later(self, later: ProducerTable) -> None:
         """What is known of a producer later on is what counts. Of both tables the smaller one is gone through."""

@@ -33,7 +33,7 @@ from handler.partition.read.entry_contents import EntryContents
 from handler.partition.read.read_entries import begins_right_behind, begins_with, end_before
 from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import Unavailable
-from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
+from handler.pulsar.raw_entries import NoEntryCame, permits_of, raw_entries_from
 from handler.tasks import KeptAlive
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
@@ -217,7 +217,9 @@ class Replay:
             await self._read_window()
 
     async def _learn_more_than_the_window(self) -> bool:
-        return await self._go_on_from_what_was_kept() or await self._fold_all_that_is_left()
+        if not self._has_read_left and await self._go_on_from_what_was_kept():
+            return True
+        return self._was_trimmed and await self._fold_all_that_is_left()
 
     async def _read_window(self) -> None:
         if not self._has_begun_window:
@@ -251,8 +253,6 @@ class Replay:
             has_gone_on = await self._go_on_from_one(earlier)
             if has_gone_on is not None:
                 return has_gone_on
-        if self._was_trimmed and self._left is None:
-            self._left, self._has_read_left = self._new_fold(None), False
         return False
 
     async def _go_on_from_one(self, earlier: Fold) -> bool | None:
@@ -270,7 +270,7 @@ class Replay:
             return True
         except _TrimmedMeanwhile:
             stats, last = await self._log.stats(), earlier.last_position
-            if await self._goes_on_at_once(earlier) or self._learn_what_is_left_over(earlier, stats):  # it was read meanwhile
+            if await self._goes_on_at_once(earlier):  # it was read meanwhile
                 self._learn_what_was_kept(earlier)
                 return True
             self._was_trimmed, self._going_on = True, None
@@ -301,7 +301,7 @@ class Replay:
 
     def _learn_what_was_kept(self, earlier: Fold) -> None:
         self._fold.learn(earlier)
-        self._going_on = self._left = None  # it is used up
+        self._going_on = None  # it is used up
         self._kept.has_learnt()
 
     async def _read_on(self, earlier: Fold) -> None:
@@ -319,28 +319,25 @@ class Replay:
         await self._fold_up_to(earlier, max(reached, first), begin, reached, PERMITS)
 
     async def _fold_all_that_is_left(self) -> bool:
-        """Where retention has taken entries behind what was kept. False where nothing is left."""
-        left, end = self._left, self._fold.replayed_from
-        if left is None:
-            return False
+        """Where retention has taken entries behind what was kept. A value that another sidecar has kept meanwhile judges what is left.
+        Where there is none, what stood before is gone. False where nothing is left that readers are given.
+        """
         if not self._has_read_left:
-            first = (await self._log.stats()).first
-            if end is None or first is None or end <= first:
-                has_learnt = await self._look_once_more(self._fold)
-                self._left = None
-                return has_learnt
-            await self._read_what_is_left(left, first, end)
-        if await self._look_once_more(left):
+            await self._read_what_is_left()
+            self._has_read_left = True
+        if await self._look_once_more():
             return True
-        if left.knows_next_offset:
-            self._fold.learn(left)
-        else:
-            await self._end_the_past(await self._log.stats())  # there are markers of Pulsar's alone
-        self._left = None  # it is used up
+        if self._fold.last_position is None:
+            return False
+        await self._end_the_past(await self._log.stats())
         return True
 
-    async def _read_what_is_left(self, left: Fold, first: Position, end: Position) -> None:
-        """From `first` to `end`. Retention can't take it from then on, and it is lost to no failure."""
+    async def _read_what_is_left(self) -> None:
+        """From the first entry on, so that retention takes as little as it can. The partition's fold learns it: no failure loses it."""
+        first, end = (await self._log.stats()).first, self._fold.replayed_from
+        if end is None or first is None or end <= first:
+            return
+        left = self._left = self._left or self._new_fold(first)
         last = left.last_position
         try:
             if last is not None and last < first and not await self._begins_right_behind(left):
@@ -355,15 +352,17 @@ class Replay:
         except IndexAlarm as alarm:
             self._partition.alarm(alarm)
             raise PartitionEnded(str(alarm)) from alarm
-        self._has_read_left = True
+        if left.knows_next_offset:  # else there are markers of Pulsar's alone
+            self._fold.learn(left)
+        self._left = None
 
-    async def _look_once_more(self, known: Fold) -> bool:
-        """Another sidecar may have kept what it knew of the entries that are gone, while all that is left was read. A value that began
-        before all that is `known` counts more than that: it tells how what is left is judged. Whether there was one.
+    async def _look_once_more(self) -> bool:
+        """Another sidecar may have kept what it knew of the entries that are gone, while all that is left was read. A value counts that
+        began before that. Whether there was one.
         """
         while True:
             if self._going_on is None:
-                began, last = (known if known.knows_next_offset else self._fold).replayed_from, self._fold.last_position
+                began, last = self._fold.replayed_from, self._fold.last_position
                 if began is None or last is None:
                     return False
                 self._going_on = await self._kept_fold(Extent(began, last))
@@ -373,17 +372,6 @@ class Replay:
             has_gone_on = await self._go_on_from_one(earlier)
             if has_gone_on is not None:
                 return has_gone_on
-
-    def _learn_what_is_left_over(self, earlier: Fold, stats: LogStats) -> bool:
-        """Whether all that is left was read on from where `earlier` ends, which retention has taken since. Then it is learnt first."""
-        left, last = self._left, earlier.last_position
-        if left is None or last is None or not self._has_read_left or not left.knows_next_offset:
-            return False
-        began, index = self._left_behind or (last, None)
-        if not (last < began and index == earlier.next_offset) and not has_read_on(left, earlier, last, stats):
-            return False
-        self._fold.learn(left)
-        return True
 
     def _new_fold(self, begin: Position | None) -> Fold:
         return Fold(begin, KnownVerdicts(self._partition.transactions), self._fold.memory)
@@ -398,6 +386,9 @@ class Replay:
         stats = await self._log.stats()
         if (stats.first is None or last < stats.first) and has_read_on(fold, earlier, last, stats):
             return True
+        began, index = self._left_behind or (last, None)
+        if self._has_read_left and last < began and index == earlier.next_offset:
+            return True  # all that is left began with a marker of Pulsar's, which may be gone since
         if not fold.begins_at_first or fold.has_all:
             return False
         if earlier.next_offset == fold.seen_from:
@@ -418,7 +409,7 @@ class Replay:
             if await self._goes_on_at_once(earlier):
                 return earlier
             if stats.may_hold(kept.last) or (stats.first is not None and kept.last <= stats.first):
-                is_far = stats.last is not None and is_too_far(kept.last, stats.last, stats)
+                is_far = not self._has_read_left and stats.last is not None and is_too_far(kept.last, stats.last, stats)
                 return (await self._kept_long_ago() or earlier) if is_far else earlier
             self._kept.pass_over(is_gone=await self._has_lost_what_followed(kept, stats))  # if not, its topic was deleted
         return None
@@ -524,6 +515,8 @@ class Replay:
                     await self._check_gap(entry, earlier)
                     await self._ask_where_it_begins(entry, earlier, begin)
                     self._take(entry, earlier)
+                    if earlier is self._left and earlier.producers.unjudged > MOST_UNJUDGED:
+                        earlier.end_of_the_past(is_whole=False)  # a value that is found later can't judge them
                 if position >= stop:
                     break
         if earlier.knows_next_offset and earlier.next_offset < self._fold.first_offset:
@@ -539,7 +532,7 @@ class Replay:
         try:
             count = self._contents.read_headers(entry).offset_count
         except EntryUnreadable:
-            count = 1
+            count = permits_of(entry)
         if earlier.is_gap(entry.position, index_of(entry) - count + 1):
             await self._check_trimmed(earlier)
 
@@ -592,7 +585,7 @@ class Replay:
                 content = self._contents.read(entry)  # its headers may say more than is in it
             earlier.check_count(position, last_index, content)
         except EntryUnreadable as error:
-            earlier.unreadable(position, last_index, error)
+            earlier.unreadable(position, last_index, error, permits_of(entry))
         else:
             earlier.by_reading(position, last_index, content)
             earlier.note_time(entry)

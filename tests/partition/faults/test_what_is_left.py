@@ -617,7 +617,7 @@ def test_a_gap_of_markers_while_the_broker_is_asked_what_is_left_is_noticed() ->
 
         async def slow_stats() -> LogStats:
             nonlocal is_asked
-            if replay._left is not None and not is_asked:
+            if replay._was_trimmed and not is_asked:
                 is_asked = True
                 asyncio.get_running_loop().call_later(0.25, go_on_behind_a_marker, log)
                 await asyncio.sleep(0.5)
@@ -745,10 +745,10 @@ def test_a_value_and_what_is_left_are_put_together_also_while_the_value_is_read_
 
         async def up_to(earlier: Fold, *rest: Any) -> int:
             nonlocal is_slow
-            if not is_slow and replay._left is not None and earlier is not replay._left:
+            if not is_slow and replay._has_read_left:
                 is_slow = True
                 log.read_delay, log.at_once = 0.05, 20
-                asyncio.get_running_loop().call_later(0.22, goes)
+                asyncio.get_running_loop().call_later(0.02, goes)
             return await fold_up_to(earlier, *rest)
 
         replay._fold_up_to = up_to  # type: ignore[method-assign,assignment]

@@ -178,8 +178,8 @@ async def test_what_is_kept_is_looked_up_anew_where_retention_has_taken_more(nat
 
     async def late() -> bool:
         nonlocal times
-        times += replay._left is not None
-        if times == 1 and replay._left is not None:
+        times += replay._was_trimmed
+        if times == 1 and replay._was_trimmed:
             await go_on()
         return await fold()
 
