@@ -155,10 +155,10 @@ class Fleet:
 
     def was_there(self, member: Member, seconds_ago: float) -> None:
         """As it has stored itself. It may be about to come back."""
-        if seconds_ago >= RECENT_SECONDS:
+        if abs(seconds_ago) >= RECENT_SECONDS:
             self._recent.tell([member.node_id])
         else:
-            self._recent.see(member, self._clock() - seconds_ago)
+            self._recent.see(member, self._clock() - max(0.0, seconds_ago))  # its clock may be ahead
             self._update()
 
     # --- coming and going

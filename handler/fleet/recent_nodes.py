@@ -27,8 +27,8 @@ class RecentNodes:
             del self._seen[next(iter(self._seen))]
 
     def at(self, now: float) -> list[Member]:
-        """Those that were there a moment before `now`. A clock that is far ahead tells of nobody."""
-        self._seen = {node_id: (member, at) for node_id, (member, at) in self._seen.items() if abs(now - at) < RECENT_SECONDS}
+        """Those that were there a moment before `now`."""
+        self._seen = {node_id: (member, at) for node_id, (member, at) in self._seen.items() if now - at < RECENT_SECONDS}
         return [member for member, _ in self._seen.values()]
 
     def tell(self, node_ids: Iterable[int]) -> None:

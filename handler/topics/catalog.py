@@ -185,7 +185,8 @@ class Catalog:
             try:
                 found, created = await self._look_up(name)
             except TopicMissing:
-                await self._namespaces.check(f"{name.tenant}/{name.namespace}")
+                check = self._namespaces.check_anew if name in self._topics else self._namespaces.check
+                await check(f"{name.tenant}/{name.namespace}")
                 now = self._clock()
                 self._note_gone(name, _Gone(now + FRESH_SECONDS, now))
                 raise

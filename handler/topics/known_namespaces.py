@@ -1,7 +1,8 @@
 """Whether a broker is believed that says a topic is missing.
 
 A broker that has just started, or an ingress whose brokers are away, may answer 404 to every question. A client that is told that its
-topics do not exist drops them. So such an answer counts if the same broker knows the topic's namespace.
+topics do not exist drops them. So such an answer counts if Pulsar knows the topic's namespace. Where an ingress hands each question to
+another broker, that says nothing of the broker that was asked first.
 """
 
 from __future__ import annotations
@@ -33,10 +34,14 @@ class KnownNamespaces:
         self._asking: Shared[str, None] = Shared()
 
     async def check(self, namespace: str) -> None:
-        """Raises Unavailable where Pulsar says that even the namespace is missing, and that is not believed."""
+        """As `check_anew`, if the namespace was not known a moment ago."""
         known_at = self._known_at.get(namespace)
         if known_at is None or self._clock() - known_at >= KNOWN_SECONDS:
-            await self._asking.call(namespace, lambda: self._ask(namespace))
+            await self.check_anew(namespace)
+
+    async def check_anew(self, namespace: str) -> None:
+        """Raises Unavailable where Pulsar says that even the namespace is missing, and that is not believed."""
+        await self._asking.call(namespace, lambda: self._ask(namespace))
 
     async def close(self) -> None:
         await self._asking.close()

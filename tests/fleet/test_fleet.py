@@ -18,6 +18,7 @@ from handler.fleet.member import Member
 from handler.fleet.peers import Peers
 from handler.fleet.recent_nodes import RECENT_SECONDS
 from handler.fleet.server import Answers, ControlServer
+from tests.support.fleet import TestFleet
 
 
 class Listed:
@@ -300,6 +301,16 @@ async def test_nodes_of_a_moment_ago_are_told_beside_those_that_are_there() -> N
     await until(lambda: one.sees == {1, 2})
     assert one.fleet.view.recent, "they lead nothing"
     await one.close()
+
+
+@pytest.mark.parametrize(("ahead", "told"), [(30.0, True), (2 * RECENT_SECONDS, False)])
+def test_a_node_whose_clock_is_ahead_is_told_for_no_longer_than_others(ahead: float, told: bool) -> None:
+    fleet = TestFleet(Member(1, "here", 9001))
+    fleet.was_there(Member(2, "there", 9002), -ahead)
+    assert bool(fleet.view.recent) is told
+    fleet.now += RECENT_SECONDS
+    fleet.change()
+    assert fleet.view.recent == ()
 
 
 async def test_a_node_that_goes_is_told_for_a_moment_and_is_announced_if_it_comes_back_later(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,12 +25,6 @@ def test_the_last_place_of_a_node_counts() -> None:
     assert recent.at(120.0) == [node(1, 2)]
 
 
-def test_a_clock_that_is_far_ahead_tells_of_nobody() -> None:
-    recent = RecentNodes()
-    recent.see(node(1), 1_000.0)
-    assert recent.at(100.0) == []
-
-
 def test_no_more_nodes_than_a_fleet_may_have_are_remembered() -> None:
     recent = RecentNodes()
     for number in range(MOST_NODES + 1):

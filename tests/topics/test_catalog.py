@@ -86,9 +86,13 @@ async def test_a_broker_that_does_not_know_the_namespace_takes_no_topic_away() -
     assert (await catalog.find(TOPIC)).partitions == 1
     there, admin.there, admin.is_strange = admin.there, {}, True
     clock.now += 10 * FRESH_SECONDS
+    admin.is_strange = False
+    with pytest.raises(TopicMissing):
+        await catalog.find(TopicName("public", "default", "missing"))
+    admin.is_strange = True
     with pytest.raises(Unavailable):
         await catalog.find(TOPIC)
-    assert catalog.remembers(TOPIC, 0)
+    assert catalog.remembers(TOPIC, 0), "it is asked anew, for the topic was there"
     admin.is_strange = False
     with pytest.raises(TopicMissing):
         await catalog.find(TOPIC)
