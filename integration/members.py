@@ -51,6 +51,8 @@ class Member:
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         for one in partitions:
             failure = error or one.error
+            if failure is not None and failure.code() == KafkaError._NO_OFFSET:
+                continue  # there was nothing new to commit
             if failure is None:
                 self.refused_commits.pop(one.partition, None)
             else:

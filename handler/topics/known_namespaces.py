@@ -64,6 +64,8 @@ class KnownNamespaces:
     def _hear_that_it_is_missing(self, namespace: str, error: TopicMissing) -> None:
         now = self._clock()
         missing = self._missing.setdefault(namespace, Lasting(GONE_SECONDS, PAUSE_SECONDS))
+        if len(self._missing) > MOST_NAMESPACES:
+            del self._missing[next(iter(self._missing))]
         missing.say(now)
         if not missing.is_believed(now):
             raise Unavailable(f"Pulsar says that the namespace {namespace} is missing: {error}") from error
