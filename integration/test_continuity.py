@@ -14,7 +14,7 @@ import pytest
 from aiokafka.record.memory_records import MemoryRecords
 
 from integration.conftest import new_topic
-from integration.kafka_clients import Acks, bounds, create, producer, read
+from integration.kafka_clients import IN_FLIGHT, Acks, bounds, create, producer, read, wait_for_room
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import LONG, wait_for
@@ -74,6 +74,7 @@ class Writers:
             while not self.stopped.is_set():
                 value = f"{name} {len(values)}".encode()
                 values.append(value)
+                wait_for_room(client, IN_FLIGHT * batch)
                 client.produce(self.topic, value, partition=0, callback=self.acks)
                 client.poll(0)
                 time.sleep(0.002)

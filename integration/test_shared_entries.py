@@ -9,7 +9,7 @@ import pulsar
 
 from handler.wire.records import split_batches
 from integration.conftest import Cluster
-from integration.kafka_clients import Acked, Acks, create, producer, read
+from integration.kafka_clients import IN_FLIGHT, Acked, Acks, create, producer, read, wait_for_room
 from integration.patience import LONG
 from integration.support import admin
 
@@ -24,6 +24,7 @@ def write_crowd(address: str, topic: str) -> list[Acked]:
         acks = Acks()
         client = producer(address, **{"linger.ms": 0, "batch.num.messages": 1})
         for number in range(RECORDS):
+            wait_for_room(client, IN_FLIGHT)
             client.produce(topic, b"%d:%d" % (name, number), partition=0, callback=acks)
         assert client.flush(LONG) == 0
         assert not acks.failed
