@@ -66,6 +66,7 @@ class Folded(NamedTuple):
 
 class Fold:
     __slots__ = (
+        "_is_said_to_begin_at",
         "_knows_first_offset",
         "_learns_where_it_begins",
         "_recent_ends",
@@ -106,6 +107,7 @@ class Fold:
         self.follows_offset: int | None = None  # where the entry before the first ends, if somebody has asked for that
         self.first_offset = 0  # where folding began
         self._knows_first_offset = False
+        self._is_said_to_begin_at: int | None = None  # by an entry that nobody can read
         self.last_position: Position | None = None
         self.passed_to: Position | None = None  # the last entry before the first that has an index
         self.own_writer: bytes | None = None  # of who folds here, if it writes
@@ -147,6 +149,12 @@ class Fold:
     def seen_from(self) -> int | None:
         """The offset of the first entry that was folded, if it is known."""
         return self.first_offset if self._knows_first_offset else None
+
+    def begins_where_ends(self, earlier: Fold) -> bool:
+        """Whether the first entry that was folded stands right behind all that another fold knows, by its offset. What an entry that nobody
+        can read says of itself counts where the other's end agrees.
+        """
+        return earlier.next_offset in (self.seen_from, self._is_said_to_begin_at)
 
     def is_adjacent(self, ledger: int, entry: int) -> bool:
         """Whether the entry at this place comes right after the last folded one, with nothing between."""
@@ -321,14 +329,14 @@ class Fold:
         return self._apply(position, last_index, content)
 
     def unreadable(self, position: Position, last_index: int, why: EntryUnreadable | None = None, messages: int = 1) -> Folded:
-        """An entry nobody can decode still takes its offsets: as many as lead up to it. Of the first entry its metadata tells: a broker
-        gives each of its `messages` an index.
+        """An entry nobody can decode still takes its offsets: as many as lead up to it. Where the first entry begins nobody knows: by its
+        metadata the broker gave each of its `messages` an index.
         """
         least = self._least_offset
-        is_told = least is None and 1 < messages <= last_index + 1 and not isinstance(why, CountedFewer)
-        base = last_index - messages + 1 if is_told else last_index if least is None else min(least, last_index)
+        base = last_index if least is None else min(least, last_index)
         self._advance(position, base, last_index)
-        self._knows_first_offset &= least is not None or is_told
+        if least is None:
+            self._knows_first_offset, self._is_said_to_begin_at = False, last_index - messages + 1
         if isinstance(why, CountedFewer) and why.content.known_there is not None:
             self._note_sequences(why.content, base, position)
         return Folded(position, base, last_index + 1, (Verdict(ErrorCode.CORRUPT_MESSAGE, -1),))

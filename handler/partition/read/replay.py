@@ -47,6 +47,7 @@ PIECE_BYTES: Final = 4 * 1024 * 1024
 LEAST_REPLICATED_ENTRIES: Final = 64
 # Batches that can't be judged, ten megabytes of them: the window ends there.
 MOST_UNJUDGED: Final = 20_000
+PARTS_UNJUDGED: Final = 256
 # Entries on their way at a time: where their size is not known, in pieces, and behind what was kept.
 FIRST_PERMITS: Final = 4
 PIECE_PERMITS: Final = 100
@@ -212,7 +213,8 @@ class Replay:
     async def _learn(self) -> None:
         if self._fold.last_position is None:
             await self._partition.read_to_end()
-        if self._fold.has_all or self._has_window_alone or not await self._learn_more_than_the_window():
+        has_all = self._fold.has_all and not self._has_read_left  # else a value is still to be looked for
+        if has_all or self._has_window_alone or not await self._learn_more_than_the_window():
             self._has_window_alone = True
             await self._read_window()
 
@@ -336,6 +338,7 @@ class Replay:
         """From the first entry on, so that retention takes as little as it can. The partition's fold learns it: no failure loses it."""
         first, end = (await self._log.stats()).first, self._fold.replayed_from
         if end is None or first is None or end <= first:
+            self._left = self._left_behind = None  # what was read of it is gone too
             return
         left = self._left = self._left or self._new_fold(first)
         last = left.last_position
@@ -391,7 +394,7 @@ class Replay:
             return True  # all that is left began with a marker of Pulsar's, which may be gone since
         if not fold.begins_at_first or fold.has_all:
             return False
-        if earlier.next_offset == fold.seen_from:
+        if fold.begins_where_ends(earlier):
             return True
         seen_from = fold.seen_from
         if seen_from is None or earlier.next_offset > seen_from or not await self._begins_right_behind(earlier):
@@ -501,7 +504,7 @@ class Replay:
         self, earlier: Fold, begin: Position, end: Position, reached: Position, permits: int, most: int | None = None
     ) -> int:
         """Fold what stands from `begin` to before `end`, and on to `reached`, and say how many bytes that was."""
-        size = 0
+        size = taken = 0
         last = self._fold.last_position
         assert last is not None
         stop = max(min(end, last), reached)  # what stands at `end` may be still to come
@@ -515,7 +518,9 @@ class Replay:
                     await self._check_gap(entry, earlier)
                     await self._ask_where_it_begins(entry, earlier, begin)
                     self._take(entry, earlier)
-                    if earlier is self._left and earlier.producers.unjudged > MOST_UNJUDGED:
+                    taken += 1
+                    is_counted = earlier is self._left and not taken % (MOST_UNJUDGED // PARTS_UNJUDGED + 1)  # counting takes a while
+                    if is_counted and earlier.producers.unjudged > MOST_UNJUDGED:
                         earlier.end_of_the_past(is_whole=False)  # a value that is found later can't judge them
                 if position >= stop:
                     break
@@ -604,6 +609,6 @@ def has_read_on(fold: Fold, earlier: Fold, last: Position, stats: LogStats) -> b
     if last < begin:
         before = stats.entry_before(begin)
         is_gone = before is None or stats.first is None or before < stats.first  # else that is of another topic with this name
-        return is_gone and earlier.next_offset == fold.seen_from
+        return is_gone and fold.begins_where_ends(earlier)
     has_folded = fold.last_position is not None and fold.last_position >= last
     return has_folded and earlier.next_offset <= fold.next_offset and fold.end_of(last) in (None, earlier.next_offset)
