@@ -159,8 +159,9 @@ class Sidecar:
             coordinates=config.groups.coordinate,
         )  # fmt: skip
         groups = group_runtime(
-            self.client, self.groups_admin, config.groups, catalog, partial(_mirror, mirror, names), now, own, clock, new_id
+            self.client, self.groups_admin, config.groups, catalog, partial(_mirror, mirror, names), now, own, names, clock, new_id
         )
+        catalog.neighbours = groups.leaders.namespaces
         peers = Peers(loop.time)
         host, port = kafka.advertised_address or kafka.listen_address
         self.fleet = Fleet(
@@ -185,6 +186,7 @@ class Sidecar:
                 config.groups.namespace,
                 MarkerLogs(names, self.partitions, groups, peers),
                 own,
+                names,
                 loop.time,
                 clock,
                 new_id,

@@ -305,14 +305,15 @@ async def test_sidecars_come_to_lead_about_as_many_shards_and_move_no_more_than_
     monkeypatch.setattr(balance, "CLAIM_SECONDS", 1.0)
     client, admin = PulsarClient(fleet_broker.url), PulsarAdmin(fleet_broker.admin_url)
     config = GroupsConfig(namespace="public/balanced")
-    catalog = Catalog(admin, TopicNames("public/default", config.namespace), asyncio.get_running_loop().time)
+    names = TopicNames("public/default", config.namespace)
+    catalog = Catalog(admin, names, asyncio.get_running_loop().time)
 
     def now() -> Now:
         return Now(asyncio.get_running_loop().time(), time.time_ns() // 1_000_000)
 
     def sidecar(node: int) -> GroupRuntime:
         own = Identity(f"kafka-sidecar-{node}", node, f"127.0.0.1:{node}")
-        return group_runtime(client, admin, config, catalog, lambda key, value: None, now, own, SYSTEM_CLOCK, new_id)
+        return group_runtime(client, admin, config, catalog, lambda key, value: None, now, own, names, SYSTEM_CLOCK, new_id)
 
     def leads(runtime: GroupRuntime) -> int:
         return sum(shard.term.phase is Phase.LEADING for shard in runtime.coordinator.shards)

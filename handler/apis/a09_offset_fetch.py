@@ -71,8 +71,10 @@ async def _group(services: Services, call: Call, group: OffsetFetchRequestGroup,
     if isinstance(committed, ErrorCode):
         return _refused(group, committed)
     offsets = await _of_these_topics(services, committed, group.topics)
-    if offsets is None:
+    of_other_names = await _under_other_names(services, committed, group.topics)
+    if offsets is None or of_other_names is None:
         return _refused(group, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    offsets = offsets | of_other_names
     if group.topics is None:
         topics = await _all_topics(services, call, offsets, unstable)
         if topics is None:
@@ -177,6 +179,35 @@ async def _of_these_topics(services: Services, offsets: Offsets, topics: Topics 
     if UNKNOWN in ids.values():
         return None
     return {at: value for at, value in offsets.items() if _counts(value, ids.get(at[0]))}
+
+
+async def _under_other_names(services: Services, offsets: Offsets, topics: Topics | None) -> Offsets | None:
+    """What was committed of these topics under names that are others' now. None if Pulsar can't say which are there now.
+
+    Until 0.3.0 sidecars of two namespaces wrote the same short names for different topics: whose an offset is, the topic's id tells.
+    """
+    missing: dict[TopicPartition, str] = {}
+    for topic in topics or ():
+        requested = requested_topic(services, topic.name, topic.topic_id)
+        if requested.topic is not None:
+            missing.update(
+                {at: requested.topic.local for index in topic.partition_indexes if (at := (requested.canonical, index)) not in offsets}
+            )
+    found: Offsets = {}
+    if not missing:
+        return found
+    by_local_name: dict[TopicPartition, list[OffsetCommitValue]] = {}
+    for (topic_name, index), value in offsets.items():
+        if value.topic_id is not None:
+            by_local_name.setdefault((topic_name.rpartition("/")[2], index), []).append(value)
+    for (topic_name, index), local in missing.items():
+        for value in by_local_name.get((local, index), ()):
+            topic_id = await _current_id(services, topic_name)
+            if topic_id is UNKNOWN:
+                return None
+            if topic_id is not None and value.topic_id == topic_id:
+                found[topic_name, index] = value
+    return found
 
 
 async def _current_id(services: Services, topic: str) -> uuid.UUID | None:

@@ -74,9 +74,11 @@ async def _forget_offsets(services: Services, topics: dict[str, uuid.UUID | None
         log.warning("committed offsets of the deleted topics %s stay: %s", ", ".join(topics), error)
         return
 
+    in_full = {services.names.parse(topic).pulsar: topic_id for topic, topic_id in topics.items()}
+
     async def tell(leader: Leader) -> None:
         try:
-            await services.peers.topics_deleted(leader.control, leader.name, topics)
+            await services.peers.topics_deleted(leader.control, leader.name, in_full)
         except PeerUnavailable as error:
             log.warning("committed offsets of the deleted topics %s may stay: %s", ", ".join(topics), error)
 

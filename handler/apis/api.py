@@ -30,7 +30,7 @@ from handler.pulsar.errors import TopicMissing
 from handler.tasks import InTurn
 from handler.topics.catalog import Catalog
 from handler.topics.config_store import ConfigStore
-from handler.topics.names import TopicName
+from handler.topics.names import TopicName, TopicNames
 from handler.transactions.service import TransactionRuntime
 from handler.wire.message import Message
 
@@ -107,6 +107,10 @@ class Services:
     fetch_partitions: ResolvedPartitions = field(default_factory=ResolvedPartitions)
     produce_redirects: ProduceRedirects = field(default_factory=ProduceRedirects)
     fetch_redirects: FetchRedirects = field(default_factory=FetchRedirects)
+
+    @property
+    def names(self) -> TopicNames:
+        return self.catalog.names
 
     @property
     def generation(self) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
+from handler.coordination.home import Translation
+
 R = TypeVar("R")
 
 # A key and its value; without one the key is deleted.
@@ -23,6 +25,10 @@ class Codec(Protocol[R]):
 
     def read(self, key: bytes, value: bytes | None) -> R | None:
         """None for a kind of record that is not known. May raise ProtocolError."""
+        ...
+
+    def translated(self, record: R, names: Translation) -> R:
+        """The record with other names for its topics."""
         ...
 
     def legacy_reader(self) -> LegacyReader:

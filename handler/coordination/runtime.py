@@ -23,6 +23,7 @@ from handler.coordination.compactor import Compactor
 from handler.coordination.directory import ADVERTISED, CONTROL, EXTERNAL, FORMAT, NAMESPACE, NODE, RACK, RELEASE, Directory
 from handler.coordination.election import Election
 from handler.coordination.errors import CoordinatorError
+from handler.coordination.home import Home, Names
 from handler.coordination.internal_topic import partitions_of
 from handler.coordination.leaders import Identity, Leaders
 from handler.coordination.shards import Shards
@@ -95,8 +96,9 @@ C = TypeVar("C", bound=Coordinator[Any])
 
 class CoordinatorRuntime(Generic[C]):
     def __init__(
-        self, client: Client, admin: Admin, topic: InternalTopic[Any], own: Identity, coordinator: C, clock: Clock, new_id: NewId
-    ) -> None:
+        self, client: Client, admin: Admin, topic: InternalTopic[Any], own: Identity, names: Names, coordinator: C, clock: Clock,
+        new_id: NewId,
+    ) -> None:  # fmt: skip
         self._clock = clock
         self._new_id = new_id
         self.coordinator = coordinator
@@ -106,6 +108,8 @@ class CoordinatorRuntime(Generic[C]):
         self._admin = admin
         self._topic = topic
         self._own = own
+        self._names = names
+        self._homes: dict[str, Home] = {}  # by partition
         self._loop = asyncio.get_running_loop()
         self._directory = Directory(admin, topic.pulsar, topic.subscription, own.name, self._loop.time)
         self.leaders = Leaders(own, coordinator.shards, self._directory, self.candidate)
@@ -173,7 +177,8 @@ class CoordinatorRuntime(Generic[C]):
         log.info("%s of the %d partitions of %s", what, partitions, self._topic.pulsar)
 
     def _open_log(self, topic: str) -> PulsarTermLog[Any]:
-        return PulsarTermLog(self._client, self._admin, topic, self._topic.codec, self._topic.producer, self._clock, self._new_id)
+        home = self._homes.setdefault(topic, Home(self._names))
+        return PulsarTermLog(self._client, self._admin, topic, self._topic.codec, home, self._topic.producer, self._clock, self._new_id)
 
     async def _partitions(self) -> int:
         return await partitions_of(self._admin, self._topic.pulsar, self._topic.partitions)

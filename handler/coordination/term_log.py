@@ -16,6 +16,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from handler.clock import Clock
 from handler.coordination.codec import Codec, Pair
 from handler.coordination.compacted_topic import check_beginning, first_index_of
+from handler.coordination.home import Home
 from handler.ids import NewId
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 
 # A kind of key that Kafka does not know, so that Kafka's tools pass over it.
 MARKER_KEY: Final = b"\x7f\xffkafka-sidecar"
+# Of the record that says what a short name means (see `home`).
+HOME_KEY: Final = b"\x7f\xffkafka-sidecar-home"
 # Pulsar's receiverQueueSize.
 PERMITS: Final = 1_000
 # Loading took up to 13 s on a broker under load; a reader that hears nothing for longer is opened again.
@@ -63,10 +66,13 @@ class TermLog(Protocol[R]):
 
 
 class PulsarTermLog(TermLog[R]):
-    def __init__(self, client: Client, admin: Admin, topic: str, codec: Codec[R], producer: str, clock: Clock, new_id: NewId) -> None:
+    def __init__(
+        self, client: Client, admin: Admin, topic: str, codec: Codec[R], home: Home, producer: str, clock: Clock, new_id: NewId
+    ) -> None:
         self._clock = clock
         self._new_id = new_id
         self._codec = codec
+        self._home = home
         self._producer_name = producer
         self._client = client
         self._admin = admin
@@ -98,10 +104,13 @@ class PulsarTermLog(TermLog[R]):
         self.append_marker()
 
     async def read(self, on_record: OnRecord[R]) -> None:
-        """Everything up to the marker, in order; of what was compacted only the last of each key."""
+        """Everything up to the marker, in order; of what was compacted only the last of each key.
+
+        Where short names are found to mean other topics than was taken for granted, it has to be read again.
+        """
         before = await self._admin.topics.compacted_ledger(self._topic)
         self._legacy_keys.clear()
-        reading = _Reading(self._topic, self._codec, on_record, self._marker_at, self._legacy_keys)
+        reading = _Reading(self._topic, self._codec, self._home, on_record, self._marker_at, self._legacy_keys)
         reader = await self._client.reader(self._topic, None, reading, compacted=True, purpose="load")
         try:
             await reading.to_marker(reader)
@@ -111,6 +120,8 @@ class PulsarTermLog(TermLog[R]):
             # A record read before that may since have been deleted, and the deletion be compacted away.
             raise Unavailable(f"{self._topic} was compacted while it was read")
         await check_beginning(self._client, self._topic, before, reading.first_index)
+        if not reading.says_home:
+            self._send([(HOME_KEY, self._home.namespace.encode())])  # before any record that has a short name
 
     def append_marker(self) -> None:
         """A record that says nothing. Its receipt proves that nobody else has written since this one became the only writer."""
@@ -121,7 +132,7 @@ class PulsarTermLog(TermLog[R]):
 
         The log calls `stored` when all of them have their receipts, in the order of the appends.
         """
-        messages = [self._codec.write(record) for record in records]
+        messages = [self._written(record) for record in records]
         assert self._producer is not None
         room = self._producer.max_message_size - METADATA_ALLOWANCE
         part: list[Pair] = []
@@ -142,7 +153,11 @@ class PulsarTermLog(TermLog[R]):
     def fits(self, record: R) -> bool:
         """Whether a record can be written at all."""
         assert self._producer is not None
-        return _size(*self._codec.write(record)) <= self._producer.max_message_size - METADATA_ALLOWANCE
+        return _size(*self._written(record)) <= self._producer.max_message_size - METADATA_ALLOWANCE
+
+    def _written(self, record: R) -> Pair:
+        names = self._home.to_stored
+        return self._codec.write(record if names is None else self._codec.translated(record, names))
 
     def oldest_write(self) -> float | None:
         """Since when a write has waited for its receipt."""
@@ -217,10 +232,12 @@ class _Reading(ConsumerEvents, Generic[R]):
     """A reader on its way to the marker."""
 
     def __init__(
-        self, topic: str, codec: Codec[R], on_record: OnRecord[R], marker_at: asyncio.Future[Position], legacy_keys: set[bytes]
+        self, topic: str, codec: Codec[R], home: Home, on_record: OnRecord[R], marker_at: asyncio.Future[Position], legacy_keys: set[bytes]
     ) -> None:
         self._topic = topic
         self._codec = codec
+        self._home = home
+        self.says_home = False
         self._on_record = on_record
         self._legacy_reader = codec.legacy_reader()
         self._legacy_keys = legacy_keys  # under which another program's messages stand, and nothing of ours
@@ -273,16 +290,27 @@ class _Reading(ConsumerEvents, Generic[R]):
     def _deliver(self, message: Message, position: Position) -> None:
         if message.key is None or message.key == MARKER_KEY:
             return
+        if message.key == HOME_KEY:
+            if message.value:
+                self._note_home(message.value.decode())
+            return
         try:
             pairs = self._legacy_reader.records(message.value) if message.value else None
             (self._legacy_keys.discard if pairs is None else self._legacy_keys.add)(message.key)
             for key, value in pairs if pairs is not None else [(message.key, message.value or None)]:
                 record = self._codec.read(key, value)
                 if record is not None:
-                    self._on_record(record, pairs is not None)
+                    names = self._home.to_own
+                    self._on_record(record if names is None else self._codec.translated(record, names), pairs is not None)
         except Exception as error:  # anybody may have written it
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("a message in entry %s of %s is passed over: %s", position, self._topic, error)
+
+    def _note_home(self, namespace: str) -> None:
+        self.says_home = True
+        if namespace != self._home.namespace:
+            self._home.learn(namespace)
+            raise Unavailable(f"{self._topic} has short names for the topics of {namespace}: it is read once more")
 
     def _messages(self, entry: RawEntry) -> tuple[list[Message], int]:
         """The messages of an entry, and how many permits it cost."""

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from handler.clock import Clock
 from handler.config import GroupsConfig
+from handler.coordination.home import Names
 from handler.coordination.leaders import Identity
 from handler.coordination.runtime import CoordinatorRuntime, InternalTopic
 from handler.groups.coordinator import Coordinator, OnCommitted
@@ -30,7 +31,7 @@ class Topics(TopicSource, Protocol):
 
 def group_runtime(
     client: Client, admin: Admin, config: GroupsConfig, topics: Topics, on_committed: OnCommitted,
-    now: Callable[[], Now], own: Identity, clock: Clock, new_id: NewId,
+    now: Callable[[], Now], own: Identity, names: Names, clock: Clock, new_id: NewId,
 ) -> GroupRuntime:  # fmt: skip
     topic = InternalTopic(
         kind="group", namespace=config.namespace, name=OFFSETS_TOPIC, partitions=config.offsets_partitions,
@@ -44,4 +45,4 @@ def group_runtime(
         on_committed,
         clock.awake,
     )
-    return CoordinatorRuntime(client, admin, topic, own, coordinator, clock, new_id)
+    return CoordinatorRuntime(client, admin, topic, own, names, coordinator, clock, new_id)

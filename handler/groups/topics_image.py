@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Any, Final, Protocol
 
@@ -22,7 +22,14 @@ class TopicSource(Protocol):
     """Where topics are looked up. Calls may raise PulsarError."""
 
     async def describe(self, name: str) -> tuple[uuid.UUID, int] | None: ...
-    async def listed(self) -> list[str]: ...
+
+    def scope_of(self, expression: str) -> tuple[str, str]:
+        """The namespace whose topics a regular expression is about, and the expression that they have to match."""
+        ...
+
+    async def listed(self, namespace: str) -> Mapping[str, str]:
+        """The names of all topics that are seen from a namespace, by the text that has to match."""
+        ...
 
 
 class TopicsImage(Topics):
@@ -96,10 +103,10 @@ class TopicsImage(Topics):
             self._note(name, None)
 
     async def _match(self, regexes: Iterable[str]) -> None:
-        wanted = list(regexes)
-        listed = await self._source.listed() if wanted else []
-        for regex in wanted:
-            self._matching[regex] = await in_a_thread(partial(_match, regex, listed))
+        scopes = {regex: self._source.scope_of(regex) for regex in regexes}
+        listed = {namespace: await self._source.listed(namespace) for namespace in {namespace for namespace, _ in scopes.values()}}
+        for regex, (namespace, pattern) in scopes.items():
+            self._matching[regex] = await in_a_thread(partial(_match, pattern, listed[namespace]))
 
     async def _describe(self, names: Iterable[str]) -> PulsarError | None:
         """Look topics up, and note each at once. The last of what went wrong."""
@@ -135,9 +142,9 @@ class TopicsImage(Topics):
             self._names[topic.topic_id] = name
 
 
-def _match(regex: str, names: Collection[str]) -> frozenset[str]:
-    compiled = _compiled(regex)
-    return frozenset(name for name in names if compiled.fullmatch(name))
+def _match(pattern: str, names: Mapping[str, str]) -> frozenset[str]:
+    compiled = _compiled(pattern)
+    return frozenset(name for text, name in names.items() if compiled.fullmatch(text))
 
 
 def _is_valid(regex: str) -> bool:

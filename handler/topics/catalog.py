@@ -108,6 +108,8 @@ class Catalog:
         self._without_partitions: dict[str, tuple[float, list[str]]] = {}  # by namespace, and when it was asked
         self._looking: dict[TopicName, asyncio.Future[Topic]] = {}
         self.listing = Listing(self, clock)
+        # The namespaces of sidecars whose requests are coordinated here: ids that their clients name are of topics there.
+        self.neighbours: Callable[[], set[str]] = set
         # What to do when what is asked of a topic's records may have changed.
         self.on_record_configs: Callable[[Topic], None] = lambda _: None
         self._cluster_id: str | None = None
@@ -215,12 +217,13 @@ class Catalog:
         return (await self.find(name)).topic_id
 
     async def find_by_id(self, topic_id: uuid.UUID) -> TopicName | None:
-        """As `name_of`, but looks through the namespace when the id is new here."""
+        """As `name_of`, but looks through the namespaces when the id is new here."""
         name = self.name_of(topic_id)
         if name is not None or self._clock() < self._unknown_ids.get(topic_id, 0.0):
             return name
         names = await self.list_names()
-        results = await asyncio.gather(*(self.find(one) for one in names), return_exceptions=True)
+        neighbours = await asyncio.gather(*map(self._names_in, self.neighbours() - {*self.names.listed_namespaces}))
+        results = await asyncio.gather(*map(self.find, chain(names, *neighbours)), return_exceptions=True)
         name = self.name_of(topic_id)
         if name is None:
             away = next((failure for failure in results if isinstance(failure, Unavailable)), None)
@@ -341,9 +344,20 @@ class Catalog:
             return None
         return topic.topic_id, topic.partitions
 
-    async def listed(self) -> list[str]:
-        """The names of all topics. A regular expression matches internal ones too (GroupMetadataManager.refreshRegularExpressions)."""
-        return [self.names.kafka(name) for name in await self.list_names()]
+    def scope_of(self, expression: str) -> tuple[str, str]:
+        return self.names.scope_of(expression)
+
+    async def listed(self, namespace: str) -> Mapping[str, str]:
+        """The names of all topics, by the text that a regular expression has to match: internal ones too
+        (GroupMetadataManager.refreshRegularExpressions). Of another namespace than the sidecar's own, by their short names there.
+        """
+        if namespace == self.names.default_namespace:
+            return {name: name for name in map(self.names.kafka, await self.list_names())}
+        return {name.local: self.names.kafka(name) for name in await self._names_in(namespace)}
+
+    async def _names_in(self, namespace: str) -> list[TopicName]:
+        found = await asyncio.gather(self._listed_in(namespace), self._unpartitioned(namespace))
+        return [name for name in map(self.names.from_pulsar, chain.from_iterable(found)) if name is not None]
 
     def canonical(self, name: str) -> str:
         return self.names.canonical(name)

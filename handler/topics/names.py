@@ -23,6 +23,8 @@ MAX_LENGTH: Final = 249
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _LEGAL_PART: Final = re.compile(r"[a-zA-Z0-9_.=:-]+")  # Pulsar's NamedEntity
 _PARTITION: Final = re.compile(r".*-partition-\d+")
+# An expression that is matched against the topics of another namespace, by their short names. No name begins with a colon.
+_SCOPED: Final = re.compile(r"persistent://([^/]+/[^/]+)/:(.*)", re.DOTALL)
 
 INTERNAL: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__log_starts", "__kept_states", "__transactional_partitions", "__fleet_members"}
@@ -125,6 +127,29 @@ class TopicNames:
             return self.kafka(self.parse(name))
         except InvalidTopicName:
             return name
+
+    # --- as sidecars of another `kafka.namespace` have them
+
+    def of(self, namespace: str) -> TopicNames:
+        """The names that sidecars of that namespace have for topics: a short one means another topic there."""
+        return self if namespace in ("", self.default_namespace) else TopicNames(namespace, self.metadata_namespace)
+
+    def translated(self, name: str, to: TopicNames) -> str:
+        """A name as `to` has it; what is no name stays as it is."""
+        try:
+            return to.kafka(self.parse(name))
+        except InvalidTopicName:
+            return name
+
+    def translated_expression(self, expression: str, to: TopicNames) -> str:
+        """The same of a regular expression that is matched against names."""
+        namespace, bare = self.scope_of(expression)
+        return bare if namespace == to.default_namespace else f"persistent://{namespace}/:{bare}"
+
+    def scope_of(self, expression: str) -> tuple[str, str]:
+        """The namespace whose topics have short names for a regular expression, and the expression alone."""
+        scoped = _SCOPED.fullmatch(expression)
+        return (scoped[1], scoped[2]) if scoped else (self.default_namespace, expression)
 
     def from_pulsar(self, topic: str) -> TopicName | None:
         """A topic as the admin API lists it; None for what Kafka clients have no name for."""

@@ -7,9 +7,11 @@ which Kafka passes over.
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from handler.coordination.codec import Codec, LegacyReader, Pair
+from handler.coordination.home import Translation
 from handler.coordination.primitives import Reader, RecordUnreadable, compact_array, compact_text, text, varint
 from handler.transactions.metadata import NO_PRODUCER_ID, TransactionMetadata, TransactionState
 
@@ -45,6 +47,13 @@ class TransactionRecords(Codec[TransactionRecord]):
             return None
         transactional_id = reader.text()
         return TransactionRecord(transactional_id, None if value is None else read_value(transactional_id, value))
+
+    def translated(self, record: TransactionRecord, names: Translation) -> TransactionRecord:
+        metadata = record.metadata
+        if metadata is None or not metadata.partitions:
+            return record
+        partitions = frozenset((names.name(topic), partition) for topic, partition in metadata.partitions)
+        return record._replace(metadata=replace(metadata, partitions=partitions))
 
     def legacy_reader(self) -> LegacyReader:
         return _NoLegacy()

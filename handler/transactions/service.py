@@ -7,6 +7,7 @@ from typing import Final
 
 from handler.clock import Clock
 from handler.config import TransactionsConfig
+from handler.coordination.home import Names
 from handler.coordination.leaders import Identity
 from handler.coordination.runtime import CoordinatorRuntime, InternalTopic
 from handler.ids import NewId, NewProducerId
@@ -21,7 +22,7 @@ TransactionRuntime = CoordinatorRuntime[Coordinator]
 
 
 def transaction_runtime(
-    client: Client, admin: Admin, config: TransactionsConfig, namespace: str, logs: Logs, own: Identity,
+    client: Client, admin: Admin, config: TransactionsConfig, namespace: str, logs: Logs, own: Identity, names: Names,
     monotonic: Callable[[], float], clock: Clock, new_id: NewId, new_producer_id: NewProducerId,
 ) -> TransactionRuntime:  # fmt: skip
     topic = InternalTopic(
@@ -29,4 +30,4 @@ def transaction_runtime(
         subscription=SUBSCRIPTION, producer="kafka-transactions", codec=TransactionRecords(),
     )  # fmt: skip
     coordinator = Coordinator(config, Markers(logs), monotonic, clock.wall, clock.awake, new_producer_id)
-    return CoordinatorRuntime(client, admin, topic, own, coordinator, clock, new_id)
+    return CoordinatorRuntime(client, admin, topic, own, names, coordinator, clock, new_id)

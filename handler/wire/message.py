@@ -21,17 +21,17 @@ class Struct:
     def encode(self, writer: Writer, version: int) -> None:
         raise NotImplementedError
 
-    def _fields(self) -> list[tuple[str, Any]]:
+    def fields(self) -> list[tuple[str, Any]]:
         names = (name for kind in reversed(type(self).__mro__) for name in getattr(kind, "__slots__", ()))
         return [(name, getattr(self, name)) for name in names]
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self._fields() == other._fields()
+        return type(other) is type(self) and self.fields() == other.fields()
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._fields())})"
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.fields())})"
 
 
 class Encoded(Struct):

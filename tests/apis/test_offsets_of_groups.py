@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from handler.apis.a08_offset_commit import KNOWN_SECONDS
+from handler.groups.records import OffsetCommitValue
 from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -68,6 +69,19 @@ async def test_while_it_is_not_known_whether_a_topic_is_there_the_commit_is_take
     sidecar.admin.away = True
     assert await committed(sidecar, 7) is ErrorCode.NONE
     assert await fetched(sidecar) == (ErrorCode.NONE, {"t": 7})
+
+
+async def test_an_offset_that_stands_under_another_topics_short_name_is_found_by_its_id(sidecar: Sidecar) -> None:
+    """Releases before 0.3.0 stored it so, for a client of a sidecar with another namespace."""
+    sidecar.admin.make("t")
+    sidecar.admin.make("persistent://public/team/t")
+    theirs = await sidecar.catalog.find(TopicName("public", "team", "t"))
+    sidecar.shard.offsets["g"] = {("t", 0): OffsetCommitValue(7, -1, "", 0, -1, theirs.topic_id)}
+    sidecar.shard.groups["g"] = sidecar.shard.new_group("g")
+    assert await fetched(sidecar, topics="public/team/t") == (ErrorCode.NONE, {"public/team/t": 7})
+    assert await fetched(sidecar) == (ErrorCode.NONE, {"t": -1})
+    assert await committed(sidecar, 9, topic="public/team/t") is ErrorCode.NONE
+    assert await fetched(sidecar, topics="public/team/t") == (ErrorCode.NONE, {"public/team/t": 9})
 
 
 async def test_commits_of_a_topic_that_was_deleted_do_not_count_for_the_next_of_that_name(sidecar: Sidecar) -> None:

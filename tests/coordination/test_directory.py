@@ -34,6 +34,7 @@ from handler.groups.vocabulary import Now
 from handler.ids import new_id
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.telemetry.limits import RateLimitedLog
+from handler.topics.names import TopicNames
 from handler.wire.error_code import ErrorCode
 from tests.support.memory_topics import MemoryTopics
 
@@ -165,6 +166,7 @@ async def test_who_leads_a_group_is_told_or_refused_in_time_however_slow_the_sta
         lambda key, value: None,
         lambda: Now(0.0, 0),
         own,
+        TopicNames("public/default", "public/__kafka"),
         SYSTEM_CLOCK,
         new_id,
     )

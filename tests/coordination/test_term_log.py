@@ -9,13 +9,15 @@ from typing import Any, cast
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from handler.coordination.term_log import MARKER_KEY, _Reading
+from handler.coordination.home import Home
+from handler.coordination.term_log import HOME_KEY, MARKER_KEY, _Reading
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue, Record, write_key, write_value
 from handler.groups.records.codec import GroupRecords
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.messages import read_messages, write_batch
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.topics.names import TopicNames
 from handler.wire.crc import crc32c
 
 RECORD = Record(OffsetCommitKey("g", "t", 0), OffsetCommitValue(7, -1, "", 1, -1))
@@ -40,9 +42,15 @@ class Log:
         self.marker: asyncio.Future[Position] = asyncio.get_running_loop().create_future()
         self.records: list[tuple[Record, bool]] = []
         self.keys: set[bytes] = set()
-        self.reading = _Reading("t", GroupRecords(), lambda record, adopted: self.records.append((record, adopted)), self.marker, self.keys)
+        self.home = Home(TopicNames("public/default", "public/__kafka"))
+        self.reading = _Reading(
+            "t", GroupRecords(), self.home, lambda record, adopted: self.records.append((record, adopted)), self.marker, self.keys
+        )
         self.granted = 0
         self.task = asyncio.create_task(self.reading.to_marker(cast(Any, self)))
+
+    def _on_record(self, record: Record, adopted: bool) -> None:
+        self.records.append((record, adopted))
 
     def grant(self, permits: int) -> None:
         self.granted += permits
@@ -142,3 +150,28 @@ def test_messages_are_read_as_they_were_written() -> None:
     messages, count = read_messages(metadata, memoryview(write_batch([(b"\xff", b"v"), (b"k", None)], 9)))
     assert count == 2
     assert [(message.key, message.value, message.timestamp) for message in messages] == [(b"\xff", b"v", 9), (b"k", None, 9)]
+
+
+async def test_a_log_that_says_what_short_names_mean_is_read_once_more() -> None:
+    log = Log()
+    await log.read(entry(0, (KEY, VALUE)), entry(1, (HOME_KEY, b"public/team")))
+    log.marker.set_result(Position(1, 1))
+    with pytest.raises(Unavailable, match="short names for the topics of public/team"):
+        await asyncio.wait_for(log.task, 1)
+
+    again = Log()
+    again.reading._home = log.home
+    await again.read(entry(0, (KEY, VALUE)), entry(1, (HOME_KEY, b"public/team")))
+    again.marker.set_result(Position(1, 1))
+    await again.read()
+    assert again.task.done()
+    assert again.reading.says_home
+    assert [record.key for record, _ in again.records] == [OffsetCommitKey("g", "persistent://public/team/t", 0)]
+
+
+async def test_a_log_that_says_what_was_taken_for_granted_is_read_once() -> None:
+    log = Log()
+    log.marker.set_result(Position(1, 1))
+    await log.read(entry(0, (HOME_KEY, b"public/default")), entry(1, (KEY, VALUE)))
+    assert log.task.done()
+    assert log.records == [(RECORD, False)]

@@ -154,10 +154,10 @@ async def test_who_comes_while_topics_are_listed_is_not_forgotten() -> None:
     await book.learn(required_topics(regexes=("a",)))
     wanted = [required_topics(regexes=("a",))]
 
-    async def comes() -> list[str]:
+    async def comes(namespace: str) -> dict[str, str]:
         await book.learn(required_topics("b"))
         wanted.append(required_topics("b", regexes=("a",)))
-        return ["a", "b"]
+        return {"a": "a", "b": "b"}
 
     source.listed = comes  # type: ignore[method-assign]
     await book.refresh(lambda: wanted[-1])

@@ -38,8 +38,11 @@ class MemoryTopics:
             raise NotPermitted("not yours")
         return (self.topic_id(name), self.partitions[name]) if name in self.partitions else None
 
-    async def listed(self) -> list[str]:
+    def scope_of(self, expression: str) -> tuple[str, str]:
+        return "public/default", expression
+
+    async def listed(self, namespace: str) -> dict[str, str]:
         await asyncio.sleep(0)
         if self.unavailable:
             raise Unavailable("Pulsar is away")
-        return list(self.partitions)
+        return {name: name for name in self.partitions}

@@ -310,12 +310,13 @@ class Sidecar:
     transaction_log: MemoryOffsets = field(default_factory=lambda: MemoryOffsets(codec=TransactionRecords()))
     later_ms: int = 0  # on the transaction coordinator's clock
     others: Sequence[Member] = ()  # of the fleet
+    namespace: str = "public/default"  # of topics with short names
     skew: float = 0.0  # of the clock by which what is known of topics grows old
 
     def __post_init__(self) -> None:
         loop = asyncio.get_running_loop()
         self.client = Client()
-        self.catalog = Catalog(cast(Any, self.admin), TopicNames("public/default", "public/__kafka"), lambda: loop.time() + self.skew)
+        self.catalog = Catalog(cast(Any, self.admin), TopicNames(self.namespace, "public/__kafka"), lambda: loop.time() + self.skew)
         self.table = open_table(lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), self.writer_name)
         groups = LocalGroups(
             GroupsConfig(initial_rebalance_delay_ms=0), lambda: Now(loop.time(), time.time_ns() // 1_000_000), self.catalog, self.offsets

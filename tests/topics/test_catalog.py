@@ -9,6 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from handler.groups.consumer.members import RequiredTopics
+from handler.groups.topics_image import TopicsImage
 from handler.pulsar.admin import DescribedTopic
 from handler.pulsar.errors import Refused, TopicMissing, Unavailable
 from handler.topics.catalog import FRESH_SECONDS, GONE_SECONDS, Catalog, NotPartitioned
@@ -223,8 +225,30 @@ async def test_topics_of_further_namespaces_are_listed_if_they_are_named() -> No
         admin.make(topic, 1)
     names = TopicNames("public/default", "public/__kafka", ["team/sales", "team/gone"])
     topics = Catalog(admin, names, Clock())  # type: ignore[arg-type]
-    assert await topics.listed() == ["a", "persistent://team/sales/b"]
+    assert list(await topics.listed("public/default")) == ["a", "persistent://team/sales/b"]
     admin.make("persistent://public/__kafka/__consumer_offsets", 8)
     internal_too = ["__consumer_offsets", "a", "persistent://team/sales/b"]
-    assert await topics.listed() == internal_too
+    assert list(await topics.listed("public/default")) == internal_too
     assert await topics.describe("team/secret/c") is not None, "and all others are found by their names"
+
+
+async def test_a_regular_expression_of_another_namespace_matches_the_short_names_there() -> None:
+    admin = MemoryAdmin()
+    for topic in ("persistent://public/default/orders", "persistent://team/sales/orders", "persistent://team/sales/returns"):
+        admin.make(topic, 1)
+    source = Catalog(admin, TopicNames("public/default", "public/__kafka"), Clock())  # type: ignore[arg-type]
+    image = TopicsImage(source)
+    scoped = "persistent://team/sales/:^o.*"
+    await image.learn(RequiredTopics(frozenset(), frozenset({scoped, "o.*"})))
+    assert image.matching(scoped) == {"persistent://team/sales/orders"}
+    assert image.matching("o.*") == {"orders"}
+
+
+async def test_an_id_is_looked_for_in_the_namespaces_of_neighbours_too() -> None:
+    admin = MemoryAdmin()
+    admin.make("persistent://team/sales/orders", 1)
+    neighbour = Catalog(admin, TopicNames("team/sales", "public/__kafka"), Clock())  # type: ignore[arg-type]
+    orders = await neighbour.find(TopicName("team", "sales", "orders"))
+    topics = Catalog(admin, TopicNames("public/default", "public/__kafka"), Clock())  # type: ignore[arg-type]
+    topics.neighbours = lambda: {"public/default", "team/sales"}
+    assert await topics.find_by_id(orders.topic_id) == orders.name

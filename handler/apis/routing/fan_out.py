@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from handler.apis.api import Call, Services
 from handler.apis.late import LATE_GROUP, in_time
-from handler.apis.routing.to_coordinator import GROUPS, Coordinated, forward
+from handler.apis.routing.to_coordinator import GROUPS, Coordinated, pass_on
 from handler.coordination.directory import Leader
 from handler.coordination.errors import CoordinatorError
 from handler.errors import ProtocolError
@@ -96,7 +96,7 @@ async def ask_peer(services: Services, call: Call, leader: Leader, request: Mess
     """The answer of another sidecar to `request`, which is like the call's own."""
     frame = bytearray(call.frame[: call.body_at])
     request.write(call.version, frame)
-    raw = await forward(services, call, leader, bytes(frame))
+    raw = await pass_on(services, call, leader, request, bytes(frame))
     skip = len(response_header(response, call.version, 0))
     try:  # of a fellow sidecar as many elements are taken as it sends
         return response.read(call.version, memoryview(raw)[skip:], max_elements=len(raw))

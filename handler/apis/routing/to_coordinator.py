@@ -13,10 +13,12 @@ from functools import wraps
 from typing import Any, Final, NamedTuple, TypeVar
 
 from handler.apis.api import Call, Response, Services
+from handler.apis.routing.in_full import exchange
 from handler.apis.topics import learn
 from handler.coordination.directory import Leader
 from handler.coordination.errors import CoordinatorError
 from handler.coordination.runtime import CoordinatorRuntime
+from handler.errors import ProtocolError
 from handler.fleet.peers import PeerUnavailable
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
@@ -112,7 +114,22 @@ async def _find_and_forward(services: Services, call: Call, request: G, handle: 
     leader = await kind.runtime(services).leaders.leader(kind.key_of(request))
     if leader is None:
         return await handle(services, call, request)
-    return await forward(services, call, leader, bytes(call.frame))
+    return await pass_on(services, call, leader, request, bytes(call.frame))
+
+
+async def pass_on(services: Services, call: Call, leader: Leader, request: Message, frame: bytes) -> bytes:
+    """The answer of another sidecar to a request, which `frame` has too; CoordinatorError where it can't be asked."""
+    own = services.names
+    theirs = own.of(leader.namespace)
+    in_full = None if theirs is own else exchange(request, call.version, own, theirs)
+    if in_full is None:
+        return await forward(services, call, leader, frame)
+    answer = await forward(services, call, leader, bytes(call.frame[: call.body_at]) + in_full.body)
+    try:
+        return in_full.answer_in_own(answer)
+    except ProtocolError as error:
+        log.warning("the answer of sidecar %s can't be read: %s", leader.name, error)
+        raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE) from error
 
 
 async def forward(services: Services, call: Call, leader: Leader, frame: bytes) -> bytes:

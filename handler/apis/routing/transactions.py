@@ -16,6 +16,7 @@ from handler.fleet.server import TransactionService
 from handler.groups.coordinator import Commit
 from handler.groups.service import OFFSETS_TOPIC, GroupRuntime
 from handler.telemetry.limits import RateLimitedLog
+from handler.topics.names import TopicNames
 from handler.transactions.machine import Producer
 from handler.transactions.metadata import TopicPartition
 from handler.transactions.service import TransactionRuntime
@@ -56,6 +57,8 @@ class Coordinators(Protocol):
     def groups(self) -> GroupRuntime: ...
     @property
     def peers(self) -> Peers: ...
+    @property
+    def names(self) -> TopicNames: ...
 
 
 async def number_of(
@@ -69,9 +72,10 @@ async def number_of(
             return await services.transactions.coordinator.verify(transactional_id, producer, partition, adds=adds)
     except CoordinatorError as refused:
         return refused.error
+    topic = services.names.translated(partition[0], services.names.of(leader.namespace))
     request = VerifyTransactionRequest(
         to=leader.name, transactional_id=transactional_id, producer_id=producer.producer_id, producer_epoch=producer.epoch,
-        topic=partition[0], partition=partition[1], adds_partition=adds,
+        topic=topic, partition=partition[1], adds_partition=adds,
     )  # fmt: skip
     response = await services.peers.verify_transaction(leader.control, request)
     error = ErrorCode(response.error_code)

@@ -43,8 +43,9 @@ M = TypeVar("M", bound=Message)
 class Pair:
     """Two sidecars. Groups whose names begin with `there` are the second one's."""
 
-    def __init__(self) -> None:
-        self.here, self.there = Sidecar(), Sidecar()
+    def __init__(self, namespace_there: str = "public/default") -> None:
+        self.here, self.there = Sidecar(), Sidecar(namespace=namespace_there)
+        self.namespace_there = namespace_there
         self.passed_on: list[int] = []
         self.away = False
         for one in (self.here, self.there):
@@ -75,7 +76,7 @@ class Pair:
             return None
         if group_id.startswith("nowhere"):
             raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return THERE
+        return THERE._replace(namespace=self.namespace_there)
 
     async def forward(self, address: str, name: str, frame: bytes, peer: str) -> bytes:
         assert (address, name) == (THERE.control, THERE.name)
@@ -120,9 +121,9 @@ async def pair() -> AsyncIterator[Pair]:
         await sidecar.close()
 
 
-async def commit(pair: Pair, group: str, offset: int) -> ErrorCode:
+async def commit(pair: Pair, group: str, offset: int, topic: str = "t") -> ErrorCode:
     partition = OffsetCommitRequestPartition(committed_offset=offset)
-    request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name="t", partitions=[partition])])
+    request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])])
     answer = await pair.ask(request, 9, OffsetCommitResponse)
     return answer.topics[0].partitions[0].error_code
 
@@ -205,3 +206,47 @@ async def test_an_error_of_ours_is_an_answer_to_that_request(pair: Pair, monkeyp
 async def test_only_what_a_coordinator_answers_is_taken_from_another_sidecar(pair: Pair, request_: Message) -> None:
     with pytest.raises(ProtocolError, match=f"API {request_.KEY} is not passed on"):
         pair.pass_on(request_, 4)
+
+
+# --- a coordinator whose short names mean other topics
+
+TEAM = "public/team"
+
+
+@pytest.fixture
+async def neighbours() -> AsyncIterator[Pair]:
+    """Clients name topics of public/default. The one that coordinates has public/team for its own, with a topic of the same name."""
+    one = Pair(TEAM)
+    for sidecar in (one.here, one.there):
+        sidecar.admin.make(f"persistent://{TEAM}/t")
+        await sidecar.lead()
+    yield one
+    for sidecar in (one.here, one.there):
+        await sidecar.close()
+
+
+async def fetched(pair: Pair, group: str, topic: str | None) -> dict[str, int]:
+    topics = None if topic is None else [OffsetFetchRequestTopics(name=topic, partition_indexes=[0])]
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=topics)])
+    answer = await pair.ask(request, 9, OffsetFetchResponse)
+    assert answer.groups[0].error_code is ErrorCode.NONE
+    return {topic.name: topic.partitions[0].committed_offset for topic in answer.groups[0].topics}
+
+
+async def test_an_offset_is_of_the_topic_that_its_client_means(neighbours: Pair) -> None:
+    assert await commit(neighbours, "there", 7) is ErrorCode.NONE
+    assert list(neighbours.there.shard.offsets["there"]) == [("persistent://public/default/t", 0)]
+    assert await fetched(neighbours, "there", "t") == {"t": 7}
+    assert await fetched(neighbours, "there", None) == {"t": 7}
+
+
+async def test_a_client_gets_the_names_that_it_has_asked_for(neighbours: Pair) -> None:
+    assert await commit(neighbours, "there", 7, topic="public/team/t") is ErrorCode.NONE
+    assert list(neighbours.there.shard.offsets["there"]) == [("t", 0)]
+    assert await fetched(neighbours, "there", "public/team/t") == {"public/team/t": 7}
+    assert await fetched(neighbours, "there", None) == {"persistent://public/team/t": 7}
+    assert await fetched(neighbours, "there", "t") == {"t": -1}
+
+
+async def test_what_no_topic_is_called_stays_as_it_is(neighbours: Pair) -> None:
+    assert await commit(neighbours, "there", 7, topic="no/topic") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

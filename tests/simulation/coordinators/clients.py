@@ -122,7 +122,10 @@ class OffsetClients(Clients):
 
     async def _commit(self, member: Member, group: str, index: int, commit_id: str) -> bool:
         work = self._fleet.ask(
-            member, lambda one: one.groups, group, lambda one: offsets.commit(one.groups.coordinator, group, index, commit_id)
+            member,
+            lambda one: one.groups,
+            group,
+            lambda one: offsets.commit(one.groups.coordinator, one.topic("t"), group, index, commit_id),
         )
         if await answered(work) is None:
             return False
@@ -156,7 +159,9 @@ class OffsetClients(Clients):
 
     async def _look(self, member: Member, group: str, index: int) -> bool:
         begun = self._loop.time() - OLD_SECONDS
-        work = self._fleet.ask(member, lambda one: one.groups, group, lambda one: offsets.fetch(one.groups.coordinator, group, index))
+        work = self._fleet.ask(
+            member, lambda one: one.groups, group, lambda one: offsets.fetch(one.groups.coordinator, one.topic("t"), group, index)
+        )
         told = await answered(work)
         if told is None:
             return False

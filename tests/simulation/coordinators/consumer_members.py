@@ -60,13 +60,14 @@ class ConsumerGroups(GroupsWithMembers):
         owner.epoch, owner.owned, owner.tells_all = JOIN_GROUP_MEMBER_EPOCH, frozenset(), True
 
     async def _beat(self, owner: Owner, draw: Random) -> None:
+        owned = {topic_id(): owner.owned} if owner.owned else {}
         begun, is_full = self._loop.time(), owner.tells_all or owner.epoch == JOIN_GROUP_MEMBER_EPOCH
-        request = MemberHeartbeat(
-            owner.member_id, owner.epoch, None, None, round(REBALANCE_SECONDS * 1000) if is_full else -1, ("t",) if is_full else None, None,
-            None, {topic_id(): owner.owned} if owner.owned else {}, owner.name, "host",
-        )  # fmt: skip
 
         async def heartbeat(one: Member) -> tuple[HeartbeatResult, bool]:
+            request = MemberHeartbeat(
+                owner.member_id, owner.epoch, None, None, round(REBALANCE_SECONDS * 1000) if is_full else -1,
+                (one.topic("t"),) if is_full else None, None, None, owned, owner.name, "host",
+            )  # fmt: skip
             told = await one.groups.coordinator.consumer_groups.heartbeat(request, owner.group)
             return told, self._owners.coordinates(one, owner.group)
 

@@ -16,14 +16,14 @@ from handler.fleet.peers import Peers
 from handler.ids import WRITER_PREFIX
 from handler.marker_logs import MarkerLogs
 from handler.partition.table import PartitionTable
-from handler.topics.names import TopicNames
+from handler.topics.names import TopicName, TopicNames
 from handler.wire.error_code import ErrorCode
 from tests.model.cluster import Cluster, ClusterAdmin, ClusterClient
 from tests.model.connections import Connection
 from tests.simulation.conduct import DrawnCaller, DrawnConduct, DrawnWay
 from tests.simulation.coordinators import transactions
 from tests.simulation.coordinators.logs import State
-from tests.simulation.coordinators.offsets import offsets_runtime
+from tests.simulation.coordinators.offsets import HOME, offsets_runtime
 from tests.simulation.coordinators.peers import SimulatedPeers
 from tests.simulation.coordinators.registers import RegisterCoordinator, Registers
 from tests.simulation.coordinators.written_partitions import WrittenPartitions
@@ -33,7 +33,7 @@ from tests.simulation.machine import Machine
 
 NAMESPACE: Final = "public/__kafka"
 TOPIC: Final = "__registers"
-NAMES: Final = TopicNames("public/default", NAMESPACE)
+NAMESPACES: Final = (HOME, "public/team")  # of sidecars
 FOLLOWED: Final = f"persistent://{NAMESPACE}/__greatest"
 MOST_TASKS: Final = 400
 # A client asks anew after so long.
@@ -58,7 +58,7 @@ class Member(Machine):
     """One of the fleet."""
 
     def __init__(
-        self, loop: SimulatedLoop, conduct: DrawnConduct, cluster: Cluster, name: str, node: int, shards: int, skew: float,
+        self, loop: SimulatedLoop, conduct: DrawnConduct, cluster: Cluster, name: str, namespace: str, node: int, shards: int, skew: float,
         peers: SimulatedPeers, partitions: WrittenPartitions, retention_minutes: int,
         on_register_led: OnLed, on_offsets_led: OnLed, on_transactions_led: OnLed,
     ) -> None:  # fmt: skip
@@ -66,6 +66,7 @@ class Member(Machine):
         self._conduct = conduct
         self._cluster = cluster
         self._node = node
+        self.names = TopicNames(namespace, NAMESPACE)
         self._shards = shards
         self._on_register_led = on_register_led
         self._on_offsets_led = on_offsets_led
@@ -93,23 +94,25 @@ class Member(Machine):
             kind="register", namespace=NAMESPACE, name=TOPIC, partitions=self._shards, subscription="leaders", producer="registers",
             codec=Registers(),
         )  # fmt: skip
-        own = Identity(WRITER_PREFIX + life, self._node, f"{self.name}:9092", namespace="public/default")
+        own = Identity(WRITER_PREFIX + life, self._node, f"{self.name}:9092", namespace=self.names.default_namespace)
         self.coordinator = RegisterCoordinator(
             self._loop.time, clock.awake, lambda shard: self._on_register_led(shard.name, shard.term, shard.values)
         )
-        self.runtime = CoordinatorRuntime(client, admin, topic, own, self.coordinator, clock, new_id)
+        self.runtime = CoordinatorRuntime(client, admin, topic, own, self.names, self.coordinator, clock, new_id)
         self.runtime.control_address = f"{self.name}:9094"
         self.runtime.ensure_candidate()
-        self.groups = offsets_runtime(client, admin, NAMESPACE, self._shards, own, self._loop, clock, new_id, self._on_offsets_led)
+        self.groups = offsets_runtime(
+            client, admin, NAMESPACE, self._shards, own, self.names, self._loop, clock, new_id, self._on_offsets_led
+        )  # fmt: skip
         self.groups.control_address = self.runtime.control_address
         self.groups.ensure_candidate()
 
         def new_producer_id() -> int:
             return (1_000 * next(ids) + life_number) * 100 + self._node + 1
 
-        logs = MarkerLogs(NAMES, cast(PartitionTable, self._partitions), self.groups, cast(Peers, self.peers))
+        logs = MarkerLogs(self.names, cast(PartitionTable, self._partitions), self.groups, cast(Peers, self.peers))
         self.transactions = transactions.runtime_of(
-            client, admin, NAMESPACE, self._shards, own, self._loop, clock, new_id, new_producer_id, logs,
+            client, admin, NAMESPACE, self._shards, own, self.names, self._loop, clock, new_id, new_producer_id, logs,
             self._on_transactions_led,
         )  # fmt: skip
         self.transactions.control_address = self.runtime.control_address
@@ -119,6 +122,11 @@ class Member(Machine):
         led = [self.runtime.topic, self.groups.topic, self.transactions.topic]
         self.housekeeping = Housekeeping(client, admin, NAMESPACE, led, [FOLLOWED], [], self._retention_minutes, clock, new_id)
         self.housekeeping.start()
+
+    def topic(self, local: str) -> str:
+        """What this one calls a topic."""
+        tenant, _, namespace = HOME.partition("/")
+        return self.names.kafka(TopicName(tenant, namespace, local))
 
     # --- faults
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from handler.coordination.compacted_topic import MARKER_KEY as FOLLOWED_MARKER
 from handler.coordination.shards import shard_of
+from handler.coordination.term_log import HOME_KEY
 from handler.coordination.term_log import MARKER_KEY as TERM_MARKER
 from tests.model.cluster import Cluster
 from tests.model.compaction import messages_in
@@ -38,6 +39,7 @@ class JudgedLog:
         self.written: list[Written] = []  # in order
         self._times: list[float] = []  # when each was written, in seconds
         self.markers: dict[str, int] = {}  # the first marker of each writer: how much was written before
+        self.home = ""
         self.writer = ""  # of the term that the last marker began
 
     def look(self) -> None:
@@ -48,12 +50,20 @@ class JudgedLog:
                 if key == TERM_MARKER:
                     self.markers.setdefault(writer, len(self.written))
                     self.writer = writer
+                elif key == HOME_KEY:
+                    self._note_home((message.value or b"").decode())
                 elif key != FOLLOWED_MARKER and (told := self._read(key, message.value or None)) is not None:
                     self.written.append(Written(*told))
                     self._times.append((entry.broker_timestamp or 0) / 1000)
                 if self.writer and writer != self.writer:
                     raise Violation(f"{writer} has written entry {entry.position} in the term of {self.writer}")
         self._looked_at = len(self._log.entries)
+
+    def _note_home(self, namespace: str) -> None:
+        """What short names mean. What is stored can't mean something else later."""
+        if self.home not in ("", namespace) or (self.written and not self.home):
+            raise Violation(f"short names are said to be of {namespace}, after {len(self.written)} records, and were of {self.home}")
+        self.home = namespace
 
     @property
     def count(self) -> int:

@@ -7,6 +7,7 @@ import sys
 from typing import Any, Final
 
 from handler.coordination.followed_topic import FollowedTopic
+from handler.coordination.home import Home
 from handler.coordination.term import Term
 from handler.coordination.term_log import PulsarTermLog
 from handler.pulsar.producer import SHARED
@@ -31,6 +32,10 @@ async def _nothing(_: Term[Any]) -> None:
 
 
 async def _leading(_: Shard, __: float) -> None: ...
+
+
+def _take_for_own(self: Home, namespace: str) -> None:
+    self.namespace = namespace
 
 
 async def _unasked(self: FollowedTopic[Any]) -> int:
@@ -89,6 +94,9 @@ MUTANTS: Final = {
     ),
     "frees-too-soon": Mutant(
         "what is not compacted yet may be taken", "handler.pulsar.entry.CompactionStats.is_held", lambda _: property(lambda _: True)
+    ),
+    "has-its-own-names": Mutant(
+        "a short name means what it means to whoever reads it", "handler.coordination.home.Home.learn", lambda _: _take_for_own
     ),
     "asks-nobody": Mutant(
         "a followed topic is not read to its end", "handler.coordination.followed_topic.FollowedTopic._read_on", lambda _: _unasked

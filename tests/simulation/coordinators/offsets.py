@@ -16,23 +16,33 @@ from handler.groups.shard import Shard
 from handler.groups.vocabulary import Now
 from handler.ids import NewId
 from handler.pulsar.ports import Admin, Client
+from handler.topics.names import TopicNames
 from handler.wire.error_code import ErrorCode
 from tests.simulation.coordinators.logs import State
 from tests.simulation.loop import SimulatedLoop
 from tests.support.memory_topics import MemoryTopics
 
 TOPIC: Final = "__consumer_offsets"
+# Where all topics are. Sidecars of another namespace have long names for these.
+HOME: Final = "public/default"
 PARTITIONS: Final = 8
 SESSION_SECONDS: Final = 6.0  # of members of the consumer protocol
 _OFFSETS: Final = (0, 1)  # versions of the keys of committed offsets (OffsetCommitKey)
 
 
-def _topics() -> MemoryTopics:
-    return MemoryTopics(partitions={"t": PARTITIONS})
+class _Topics(MemoryTopics):
+    """One topic, whatever it is called."""
+
+    def topic_id(self, name: str) -> uuid.UUID:
+        return topic_id()
 
 
 def topic_id() -> uuid.UUID:
-    return _topics().topic_id("t")
+    return MemoryTopics().topic_id("t")
+
+
+def _short(topic: str) -> str:
+    return topic.removeprefix(f"persistent://{HOME}/")
 
 
 def read(key: bytes, value: bytes | None) -> tuple[str, str | None] | None:
@@ -44,7 +54,7 @@ def read(key: bytes, value: bytes | None) -> tuple[str, str | None] | None:
         (size,) = struct.unpack_from(">h", key, at)
         words.append(key[at + 2 : at + 2 + size].decode())
         at += 2 + size
-    name = f"{words[0]}/{words[1]}/{struct.unpack_from('>i', key, at)[0]}"
+    name = f"{words[0]}/{_short(words[1])}/{struct.unpack_from('>i', key, at)[0]}"
     if value is None:
         return name, None
     (size,) = struct.unpack_from(">h", value, 14)  # behind the version, the offset and the leader's epoch
@@ -52,34 +62,34 @@ def read(key: bytes, value: bytes | None) -> tuple[str, str | None] | None:
 
 
 def offsets_runtime(
-    client: Client, admin: Admin, namespace: str, shards: int, own: Identity, loop: SimulatedLoop, clock: Clock, new_id: NewId,
-    on_led: Callable[[str, Any, State], None],
+    client: Client, admin: Admin, namespace: str, shards: int, own: Identity, names: TopicNames, loop: SimulatedLoop, clock: Clock,
+    new_id: NewId, on_led: Callable[[str, Any, State], None],
 ) -> GroupRuntime:  # fmt: skip
     config = GroupsConfig(
         namespace=namespace, offsets_partitions=shards, consumer_session_timeout_ms=round(SESSION_SECONDS * 1000),
         consumer_heartbeat_interval_ms=1_000,
     )  # fmt: skip
+    topics = _Topics(partitions={names.translated(f"{HOME}/t", names): PARTITIONS})
     runtime = group_runtime(
-        client, admin, config, _topics(), lambda _, __: None, lambda: Now(loop.time(), clock.wall()), own, clock,
-        new_id,
+        client, admin, config, topics, lambda _, __: None, lambda: Now(loop.time(), clock.wall()), own, names, clock, new_id
     )  # fmt: skip
     begin = runtime.coordinator.begin
 
     def begin_and_watch(logs: Any) -> None:
         begin(logs)
         for shard in runtime.coordinator.shards:
-            _watch(shard, on_led)
+            _watch(shard, names, on_led)
 
     runtime.coordinator.begin = begin_and_watch  # type: ignore[method-assign]
     return runtime
 
 
-def _watch(shard: Shard, on_led: Callable[[str, Any, State], None]) -> None:
+def _watch(shard: Shard, names: TopicNames, on_led: Callable[[str, Any, State], None]) -> None:
     leads = shard.on_leading
 
     async def on_leading(seconds: float) -> None:
         found = {
-            f"{group}/{topic}/{index}": value.metadata
+            f"{group}/{_short(names.parse(topic).pulsar)}/{index}": value.metadata
             for group, offsets in shard.offsets.items()
             for (topic, index), value in offsets.items()
         }
@@ -89,19 +99,19 @@ def _watch(shard: Shard, on_led: Callable[[str, Any, State], None]) -> None:
     shard.on_leading = on_leading  # type: ignore[method-assign]
 
 
-async def commit(coordinator: Coordinator, group: str, index: int, commit_id: str) -> None:
+async def commit(coordinator: Coordinator, topic: str, group: str, index: int, commit_id: str) -> None:
     """Of somebody who is no member, as tools commit. Raises CoordinatorError, or what it was told."""
     committed = CommittedOffset(1, -1, commit_id)
-    told = await coordinator.commit(Commit(group, "", None, -1, -1, {("t", index): committed}))
-    if told["t", index] is not ErrorCode.NONE:
-        raise Refused(told["t", index])
+    told = await coordinator.commit(Commit(group, "", None, -1, -1, {(topic, index): committed}))
+    if told[topic, index] is not ErrorCode.NONE:
+        raise Refused(told[topic, index])
 
 
-async def fetch(coordinator: Coordinator, group: str, index: int) -> str | None:
+async def fetch(coordinator: Coordinator, topic: str, group: str, index: int) -> str | None:
     offsets = await coordinator.offsets(group)
     if isinstance(offsets, ErrorCode):
         raise Refused(offsets)
-    value = offsets.get(("t", index))
+    value = offsets.get((topic, index))
     return None if value is None else value.metadata
 
 

@@ -89,9 +89,13 @@ class Owners:
     async def commit(self, owner: Owner, draw: Random) -> bool:
         """An offset of something that it owns: whether that is acknowledged. Then it is in the log."""
         index, commit_id = draw.choice(sorted(owner.owned)), f"{self.new_id(owner)}#"
-        commit = Commit(owner.group, owner.member_id, None, owner.epoch, -1, {("t", index): CommittedOffset(1, -1, commit_id)})
-        told = await self.ask(owner, draw, lambda one: one.groups.coordinator.commit(commit))
-        if told is None or told["t", index] is not ErrorCode.NONE:
+        offset, member_id, epoch = CommittedOffset(1, -1, commit_id), owner.member_id, owner.epoch
+
+        async def there(one: Member) -> ErrorCode:
+            at = one.topic("t"), index
+            return (await one.groups.coordinator.commit(Commit(owner.group, member_id, None, epoch, -1, {at: offset})))[at]
+
+        if await self.ask(owner, draw, there) is not ErrorCode.NONE:
             return False
         self.counts["a member's offset is acknowledged"] += 1
         judged = self._judged.of(owner.group)

@@ -37,6 +37,7 @@ class Bounds:
     """Constants, and how the network behaves."""
 
     sidecars: int = 2
+    namespaces: int = 1  # of sidecars: topics have other names in each
     shards: int = 2
     keys: int = 4
     clients: int = 3
@@ -69,6 +70,7 @@ def drawn(seed: int) -> Plan:
     draw = Random(f"coordinators {seed}")
     bounds = Bounds(
         sidecars=draw.choice((2, 2, 3, 4)),
+        namespaces=Random(f"namespaces {seed}").choice((1, 2)),
         shards=draw.choice((1, 2, 3)),
         keys=draw.choice((1, 4, 12)),
         clients=draw.choice((2, 4)),

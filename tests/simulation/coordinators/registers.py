@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from handler.coordination.codec import Codec, LegacyReader, Pair
+from handler.coordination.home import Translation
 from handler.coordination.shards import Shards
 from handler.coordination.term import Term, TermState
 from handler.coordination.term_log import TermLog
@@ -28,6 +29,9 @@ class Registers(Codec[Register]):
 
     def read(self, key: bytes, value: bytes | None) -> Register | None:
         return Register(key.decode(), None if value is None else value.decode())
+
+    def translated(self, record: Register, names: Translation) -> Register:
+        return record  # there are no topics in it
 
     def legacy_reader(self) -> LegacyReader:
         return _NoLegacy()

@@ -20,7 +20,7 @@ from tests.simulation.coordinators import offsets, transactions
 from tests.simulation.coordinators.classic_members import ClassicGroups
 from tests.simulation.coordinators.clients import Clients, FactClients, OffsetClients, RegisterClients
 from tests.simulation.coordinators.consumer_members import ConsumerGroups
-from tests.simulation.coordinators.fleet import FOLLOWED, NAMESPACE, TOPIC, Fleet, Member
+from tests.simulation.coordinators.fleet import FOLLOWED, NAMESPACE, NAMESPACES, TOPIC, Fleet, Member
 from tests.simulation.coordinators.logs import JudgedTopic
 from tests.simulation.coordinators.owners import GroupsWithMembers, Owners
 from tests.simulation.coordinators.peers import SimulatedPeers
@@ -95,8 +95,8 @@ class Run:
         peers = SimulatedPeers(members, lambda: delay(network, topic_bounds))
         members += [
             Member(
-                loop, self._asked, self._cluster, f"s{number}", number, bounds.shards, skew.choice((0.0, 0.5, -5.0, 86_400.0)),
-                peers, WrittenPartitions(self._partitions), bounds.retention_minutes,
+                loop, self._asked, self._cluster, f"s{number}", NAMESPACES[number % bounds.namespaces], number, bounds.shards,
+                skew.choice((0.0, 0.5, -5.0, 86_400.0)), peers, WrittenPartitions(self._partitions), bounds.retention_minutes,
                 registers.check_loaded, offsets_.check_loaded, transactions_.check_loaded,
             )
             for number in range(bounds.sidecars)

@@ -188,12 +188,13 @@ class _Attempt:
             await self._commit_offset()
 
     async def _produce(self, number: int) -> None:
-        partition, value = (TOPIC, number), f"{self.value}@{number}"
+        value = f"{self.value}@{number}"
         if self.version == 1:
-            await self._add(partition)
+            await self._add(lambda one: (one.topic(TOPIC), number))
         leader = self.draw.choice(self.fleet.members)
 
         async def append() -> int | ErrorCode:
+            partition = leader.topic(TOPIC), number
             found = await number_of(cast(Services, leader), self.id, self.producer, partition, adds=self.version == 2)
             if isinstance(found, ErrorCode):
                 return found
@@ -208,8 +209,13 @@ class _Attempt:
         self.of = self.told.values[value] = of
         self.told.counts["a batch of a transaction is acknowledged"] += 1
 
-    async def _add(self, partition: TopicPartition) -> None:
-        await self._tried(lambda: self._of_coordinator(lambda one: one.add_partitions(self.id, self.producer, {partition}, 0)))
+    async def _add(self, partition: Callable[[Member], TopicPartition]) -> None:
+        await self._tried(
+            lambda: self.fleet.ask(
+                self.member, lambda one: one.transactions, self.id,
+                lambda one: one.transactions.coordinator.add_partitions(self.id, self.producer, {partition(one)}, 0),
+            )
+        )  # fmt: skip
 
     async def _commit_offset(self) -> None:
         group, commit_id = f"g{self.id}", f"{self.value}!"
@@ -217,12 +223,14 @@ class _Attempt:
             found = await answered(self.fleet.ask_of(self.member, lambda: offsets_partition(cast(Services, self.member), group)))
             if found is None:
                 raise GivenUp
-            await self._add(found[0])
-        commit = Commit(group, "", None, -1, -1, {("t", 0): CommittedOffset(1, -1, commit_id)})
+            of_group = found[0]
+            await self._add(lambda _: of_group)
 
         async def there(one: Member) -> ErrorCode:
+            at = one.topic("t"), 0
+            commit = Commit(group, "", None, -1, -1, {at: CommittedOffset(1, -1, commit_id)})
             told = await commit_offsets(cast(Services, one), commit, self.id, self.producer, adds=self.version == 2)
-            return told if isinstance(told, ErrorCode) else told["t", 0]
+            return told if isinstance(told, ErrorCode) else told[at]
 
         await self._tried(lambda: self.fleet.ask(self.member, lambda one: one.groups, group, there))
         if self.of is not None:

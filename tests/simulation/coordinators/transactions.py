@@ -10,6 +10,7 @@ from handler.config import TransactionsConfig
 from handler.coordination.leaders import Identity
 from handler.ids import NewId, NewProducerId
 from handler.pulsar.ports import Admin, Client
+from handler.topics.names import TopicNames
 from handler.transactions.markers import Logs
 from handler.transactions.metadata import PREPARED, TransactionMetadata, TransactionState
 from handler.transactions.records import TransactionRecords
@@ -25,11 +26,11 @@ _RECORDS: Final = TransactionRecords()
 
 
 def runtime_of(
-    client: Client, admin: Admin, namespace: str, shards: int, own: Identity, loop: SimulatedLoop, clock: Clock, new_id: NewId,
-    new_producer_id: NewProducerId, logs: Logs, on_led: Callable[[str, Any, State], None],
+    client: Client, admin: Admin, namespace: str, shards: int, own: Identity, names: TopicNames, loop: SimulatedLoop, clock: Clock,
+    new_id: NewId, new_producer_id: NewProducerId, logs: Logs, on_led: Callable[[str, Any, State], None],
 ) -> TransactionRuntime:  # fmt: skip
     config = TransactionsConfig(state_partitions=shards)
-    runtime = transaction_runtime(client, admin, config, namespace, logs, own, loop.time, clock, new_id, new_producer_id)
+    runtime = transaction_runtime(client, admin, config, namespace, logs, own, names, loop.time, clock, new_id, new_producer_id)
     begin = runtime.coordinator.begin
 
     def begin_and_watch(logs: Any) -> None:

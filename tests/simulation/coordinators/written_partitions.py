@@ -16,7 +16,9 @@ from handler.wire.error_code import ErrorCode
 from handler.wire.records import read_header
 from tests.model.conduct import NOBODYS
 from tests.simulation.chance import Chance
+from tests.simulation.coordinators.offsets import HOME
 from tests.simulation.coordinators.plan import Bounds
+from tests.simulation.history import Violation
 
 TOPIC: Final = "data"
 COUNT: Final = 3
@@ -124,4 +126,7 @@ class WrittenPartitions:
         self.all = all_of_them
 
     def get(self, name: str) -> WrittenPartition:
-        return self.all[int(name.rpartition("-")[2])]
+        topic, _, number = name.rpartition("-partition-")
+        if topic != f"persistent://{HOME}/{TOPIC}":
+            raise Violation(f"a marker is for {topic}, which no transaction has written to")
+        return self.all[int(number)]

@@ -1,0 +1,25 @@
+"""Records of groups with other names for their topics. What members of classic groups say in bytes of their own stays as it is."""
+
+from __future__ import annotations
+
+from handler.coordination.home import Translation
+from handler.groups.records import Key, OffsetCommitKey, PendingOffsetKey, Record, Value
+from handler.groups.records.consumer import MemberMetadataValue, RegularExpressionKey, RegularExpressionValue
+
+
+def translated(record: Record, names: Translation) -> Record:
+    key, value = record
+    return Record(_key(key, names), None if value is None else _value(value, names))
+
+
+def _key(key: Key, names: Translation) -> Key:
+    if isinstance(key, OffsetCommitKey | PendingOffsetKey):
+        return key._replace(topic=names.name(key.topic))
+    return RegularExpressionKey(key.group, names.expression(key.regex)) if isinstance(key, RegularExpressionKey) else key
+
+
+def _value(value: Value, names: Translation) -> Value:
+    if isinstance(value, MemberMetadataValue):
+        regex = None if value.regex is None else names.expression(value.regex)
+        return value._replace(topics=tuple(map(names.name, value.topics)), regex=regex)
+    return value._replace(topics=frozenset(map(names.name, value.topics))) if isinstance(value, RegularExpressionValue) else value

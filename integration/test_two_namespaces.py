@@ -1,0 +1,136 @@
+"""Sidecars of two teams, each with its own `kafka.namespace`, share the namespace of groups: `orders` is another topic for each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from integration.conftest import new_topic
+from integration.kafka_clients import QUIET, consumer, create, produce, read
+from integration.launcher.pulsar import Standalone
+from integration.launcher.sidecar import SidecarProcess
+from integration.patience import LONG, wait_for
+from integration.support import admin
+
+GROUPS = "public/of-two-teams"
+TEAM = "public/team"
+FOREVER = json.dumps({"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}).encode()
+READ_COMMITTED: dict[str, Any] = {"isolation.level": "read_committed"}
+
+
+@pytest.fixture(scope="module")
+def teams(fleet_broker: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[SidecarProcess]]:
+    admin("PUT", f"{fleet_broker.admin_url}/admin/v2/namespaces/{TEAM}")
+    admin("POST", f"{fleet_broker.admin_url}/admin/v2/namespaces/{TEAM}/retention", FOREVER)
+    sidecars = [
+        SidecarProcess(
+            tmp_path_factory.mktemp("team"), fleet_broker.url, fleet_broker.admin_url, groups__namespace=GROUPS, kafka__namespace=namespace
+        )
+        for namespace in ("public/default", TEAM)
+    ]
+    for sidecar in sidecars:
+        sidecar.start()
+        _stand_for_election(sidecar)  # the first one leads all, and says what short names mean
+    yield sidecars
+    for sidecar in sidecars:
+        assert sidecar.stop() == 0
+        assert not sidecar.complaints()
+
+
+def _stand_for_election(sidecar: SidecarProcess) -> None:
+    _producer(sidecar, "nothing")
+    _committed(sidecar, "nothing")
+
+
+def _producer(sidecar: SidecarProcess, topic: str) -> Producer:
+    client = Producer({"bootstrap.servers": sidecar.address, "transactional.id": f"{topic} {sidecar.port}", **QUIET})
+    client.init_transactions(60)
+    return client
+
+
+def _have_a_transaction(sidecar: SidecarProcess, topic: str, value: bytes, *, commit: bool = True) -> None:
+    client = _producer(sidecar, topic)
+    client.begin_transaction()
+    client.produce(topic, value, partition=0)
+    client.flush(LONG)
+    if commit:
+        client.commit_transaction(60)
+    else:
+        client.abort_transaction(60)
+
+
+def _commit(sidecar: SidecarProcess, topic: str, offset: int) -> None:
+    client = consumer(sidecar.address, **{"group.id": f"group of {topic}"})
+    client.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    client.close()
+
+
+def _committed(sidecar: SidecarProcess, topic: str) -> int:
+    client = consumer(sidecar.address, **{"group.id": f"group of {topic}"})
+    (found,) = client.committed([TopicPartition(topic, 0)], 60)
+    client.close()
+    return int(found.offset)
+
+
+def _consumed(sidecar: SidecarProcess, subscription: str, count: int, **settings: str) -> set[bytes]:
+    client = consumer(sidecar.address, **{"group.id": new_topic(), "auto.offset.reset": "earliest", **settings})
+    client.subscribe([subscription])
+    found: set[bytes] = set()
+
+    def has_all() -> bool:
+        message = client.poll(0.5)
+        if message is not None and message.error() is None:
+            found.add(message.value())
+        return len(found) >= count
+
+    wait_for(has_all)
+    client.close()
+    return found
+
+
+def _hand_over(sidecars: list[SidecarProcess], to: int) -> None:
+    """Until that one coordinates all."""
+    leaves = sidecars[1 - to]
+    led = leaves.shards_led()
+    assert leaves.stop() == 0
+    wait_for(lambda: sidecars[to].shards_led() >= led)
+    leaves.start()
+    _stand_for_election(leaves)
+
+
+@pytest.mark.parametrize("leader", [0, 1])
+def test_each_has_its_own_topics_whoever_coordinates(teams: list[SidecarProcess], leader: int) -> None:
+    topic = new_topic()
+    for number, sidecar in enumerate(teams):
+        create(sidecar.address, topic)
+        produce(sidecar.address, topic, [b"first of %d" % number])
+        _commit(sidecar, topic, 10 + number)
+    _hand_over(teams, leader)
+    for number, sidecar in enumerate(teams):
+        _have_a_transaction(sidecar, topic, b"aborted of %d" % number, commit=False)
+        _have_a_transaction(sidecar, topic, b"committed of %d" % number)
+    _hand_over(teams, 1 - leader)
+    for number, sidecar in enumerate(teams):
+        mine = {b"first of %d" % number, b"committed of %d" % number}
+        assert {record.value for record in read(sidecar.address, topic, 2, **READ_COMMITTED)} == mine
+        assert _committed(sidecar, topic) == 10 + number
+        for protocol in ("classic", "consumer"):
+            assert _consumed(sidecar, topic, 2, **{"group.protocol": protocol}) == mine
+            assert _consumed(sidecar, f"^{topic}$", 2, **{"group.protocol": protocol}) == mine
+
+
+def test_what_one_deletes_is_forgotten_of_its_own_topic_alone(teams: list[SidecarProcess]) -> None:
+    topic = new_topic()
+    for number, sidecar in enumerate(teams):
+        create(sidecar.address, topic)
+        _commit(sidecar, topic, 20 + number)
+    client = AdminClient({"bootstrap.servers": teams[1].address, **QUIET})
+    (deleted,) = client.delete_topics([topic]).values()
+    deleted.result(60)
+    create(teams[1].address, topic)
+    assert [_committed(sidecar, topic) for sidecar in teams] == [20, -1001]
