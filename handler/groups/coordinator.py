@@ -350,6 +350,7 @@ class Coordinator:
         await shard.term.all_stored()  # offsets that are being stored are deleted too
         group = shard.group(group_id)
         if group is None:
+            await shard.term.all_stored()  # somebody else may be deleting it, and that may fail
             return ErrorCode.GROUP_ID_NOT_FOUND
         if not group.is_empty:
             return ErrorCode.NON_EMPTY_GROUP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -223,6 +223,33 @@ async def test_a_deleted_group_is_gone_with_what_was_committed_before(sidecar: S
     assert other.kept() is None
     assert "g" not in other.shard.groups
     other.shard.term.depose("end")
+
+
+async def test_nobody_is_told_that_a_group_is_gone_while_its_deletion_may_fail(sidecar: Sidecar) -> None:
+    sidecar.offsets.hold_receipts = True
+    commit = sidecar.commit(7)
+    deletes = [asyncio.create_task(sidecar.coordinator.delete_group("g")) for _ in range(2)]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    owner = sidecar.offsets.owner
+    assert owner is not None
+    append = owner.append
+
+    def holds(records: Sequence[Any], stored: Callable[[], None]) -> None:
+        sidecar.offsets.hold_receipts = True
+        append(records, stored)
+
+    owner.append = holds  # type: ignore[method-assign]
+    owner.let_go()
+    assert await commit == {T0: NONE}
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not any(delete.done() for delete in deletes)
+    sidecar.shard.term.depose("another leads")
+    for delete in deletes:
+        with pytest.raises(CoordinatorError) as refused:
+            await delete
+        assert refused.value.error is ErrorCode.NOT_COORDINATOR
 
 
 async def test_offsets_of_an_empty_group_expire_and_those_of_a_living_one_do_not(sidecar: Sidecar) -> None:
