@@ -103,7 +103,7 @@ class FollowedTopic(Generic[V]):
         self._lesser: dict[str, None] = {}  # in order; keys of which a value was read behind one that counts more
         self._deleted: dict[str, V] = {}  # what is to be deleted
         self._found = asyncio.Event()  # somebody has just made the topic
-        self._was_there = False  # for certain
+        self.has_seen_its_topic = False
         self._missing = Lasting(GONE_SECONDS, PAUSE_SECONDS)
         self._reading: _Following | None = None  # once what was stored is read
         self._asking: Shared[None, int] = Shared()
@@ -351,13 +351,13 @@ class FollowedTopic(Generic[V]):
         return is_there
 
     def _note_that_it_is_there(self) -> None:
-        self._was_there = True
+        self.has_seen_its_topic = True
         self._missing.deny()
 
     @property
     def _may_be_missing(self) -> bool:
         """Whether an answer that the topic is missing is believed now. Who has never seen the topic has nothing to hold against it."""
-        return not self._was_there or self._missing.is_believed(asyncio.get_running_loop().time())
+        return not self.has_seen_its_topic or self._missing.is_believed(asyncio.get_running_loop().time())
 
 
 async def stored_values(client: Client, admin: Admin, topic: str, facts: Facts[V]) -> dict[str, V]:
