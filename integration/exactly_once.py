@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from integration.kafka_clients import Acks, bounds, producer, read
+from integration.kafka_clients import IN_FLIGHT, Acks, bounds, producer, read, wait_for_room
 from integration.patience import LONG, wait_for
 
 # At least so many, and more for as long as the fault lasts: it always meets with records that are under way.
@@ -16,6 +16,7 @@ _PADDING: Final = b"x" * 100
 # Breaks something, once or more often. It gets a function that returns when 100 more records are acknowledged.
 Fault = Callable[[Callable[[], None]], None]
 _SOME: Final = 100
+_BATCH: Final = 20
 
 
 def _value(number: int) -> bytes:
@@ -25,7 +26,7 @@ def _value(number: int) -> bytes:
 def write_while(address: str, topic: str, fault: Fault) -> Acks:
     """Write at a steady pace; `fault` happens after some records."""
     acks = Acks()
-    client = producer(address, **{"message.timeout.ms": 300_000, "batch.num.messages": 20})
+    client = producer(address, **{"message.timeout.ms": 300_000, "batch.num.messages": _BATCH})
     fails: list[BaseException] = []
 
     def until_more() -> None:
@@ -43,6 +44,7 @@ def write_while(address: str, topic: str, fault: Fault) -> Acks:
     while number < RECORDS or thread.is_alive():
         if number == RECORDS // 6:
             thread.start()
+        wait_for_room(client, IN_FLIGHT * _BATCH)
         client.produce(topic, _value(number), partition=0, callback=acks)
         client.poll(0)
         if number % 10 == 0:

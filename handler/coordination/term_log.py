@@ -86,6 +86,7 @@ class PulsarTermLog(TermLog[R]):
         self._sent_at: deque[float] = deque()
         self.lost_reason: PulsarError | None = None
         self._marker_at: asyncio.Future[Position] = self._loop.create_future()
+        self._home_said: asyncio.Future[None] = self._loop.create_future()
         self._legacy_keys: set[bytes] = set()
 
     async def become_only_writer(self, on_lost: Callable[[PulsarError], None]) -> None:
@@ -121,7 +122,13 @@ class PulsarTermLog(TermLog[R]):
             raise Unavailable(f"{self._topic} was compacted while it was read")
         await check_beginning(self._client, self._topic, before, reading.first_index)
         if not reading.says_home:
-            self._send([(HOME_KEY, self._home.namespace.encode())])  # before any record that has a short name
+            await self._say_home()
+
+    async def _say_home(self) -> None:
+        """Return when it is stored. A broker may refuse an entry and take the one behind it, which would have short names."""
+        self._send([(HOME_KEY, self._home.namespace.encode())])
+        self.after_writes(lambda: self._home_said.set_result(None))
+        await self._home_said
 
     def append_marker(self) -> None:
         """A record that says nothing. Its receipt proves that nobody else has written since this one became the only writer."""
@@ -191,8 +198,9 @@ class PulsarTermLog(TermLog[R]):
             self._producer = None
         self._waiting.clear()
         self._sent_at.clear()
-        if not self._marker_at.done():
-            self._marker_at.cancel()
+        for waiting in (self._marker_at, self._home_said):
+            if not waiting.done():
+                waiting.cancel()
 
     # --- from the producer
 
@@ -217,9 +225,10 @@ class PulsarTermLog(TermLog[R]):
         """Nothing is written any more. The term is told, whether it still reads or serves already."""
         if self.lost_reason is None:
             self.lost_reason = reason
-            if not self._marker_at.done():
-                self._marker_at.set_exception(reason)
-                self._marker_at.exception()  # looked at: nobody may be waiting for it yet
+            for waiting in (self._marker_at, self._home_said):
+                if not waiting.done():
+                    waiting.set_exception(reason)
+                    waiting.exception()  # looked at: nobody may be waiting for it yet
             self._on_lost(reason)
 
 
