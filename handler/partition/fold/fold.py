@@ -290,6 +290,8 @@ class Fold:
             self.first_offset, self._knows_first_offset = earlier.first_offset, False
         elif earlier.knows_next_offset:
             self.first_offset = min(self.first_offset, earlier.first_offset)
+        if earlier.knows_next_offset:
+            self._is_said_to_begin_at = earlier._is_said_to_begin_at
         self.replayed_from = earlier.replayed_from
         self.has_learnt = True
         self.was_emptied = self._learns_where_it_begins = False

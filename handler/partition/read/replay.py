@@ -518,8 +518,8 @@ class Replay:
                     await self._check_gap(entry, earlier)
                     await self._ask_where_it_begins(entry, earlier, begin)
                     self._take(entry, earlier)
-                    taken += 1
                     is_counted = earlier is self._left and not taken % (MOST_UNJUDGED // PARTS_UNJUDGED + 1)  # counting takes a while
+                    taken += 1
                     if is_counted and earlier.producers.unjudged > MOST_UNJUDGED:
                         earlier.end_of_the_past(is_whole=False)  # a value that is found later can't judge them
                 if position >= stop:

@@ -171,3 +171,45 @@ def test_a_first_entry_that_nobody_can_read_may_say_what_it_likes_of_itself(told
         await closed(partition)
 
     in_virtual_time(play())
+
+
+@pytest.mark.parametrize("messages", [1, 5])
+def test_a_late_value_is_taken_right_before_an_entry_that_nobody_can_read(messages: int) -> None:
+    """What is left begins with that entry. Its metadata and the end of the value agree."""
+
+    async def play() -> None:
+        log, states = MemoryLog(), StoresLate()
+        before = open_partition(log, "kafka-sidecar-first", states=states)
+        await first_append(before, another(8))
+        log.roll()
+        log.write(other())
+        offsets = [(await append(before, numbered(number))).base_offset for number in range(5)]
+        await before.confirmed_end()
+        log.roll()
+        gone = len(log.entries)
+        states.may_land.clear()
+        closing = asyncio.gather(*before.close())
+        await asyncio.sleep(0.01)
+        metadata = MessageMetadata(
+            producer_name=b"native", sequence_id=0, publish_time=1, compression=1, uncompressed_size=50, num_messages_in_batch=messages
+        )
+        log.append(metadata, messages, b"\xff" * 40)
+        for _ in range(300):
+            log.write(other())
+        log.trim(gone)
+        partition = open_partition(log, "kafka-sidecar-a", states=states)
+        assert await partition.opened() is ErrorCode.NONE
+
+        async def lands() -> None:
+            states.may_land.set()
+            await closing
+
+        when_all_that_is_left_is_read(partition, lands)
+        ticks = asyncio.create_task(ticking(partition))
+        assert (await begin_append(partition, another(9), 20)).error is ErrorCode.NONE
+        assert (await begin_append(partition, numbered(4), 20)).base_offset == offsets[4]
+        ticks.cancel()
+        await closing
+        await closed(partition)
+
+    in_virtual_time(play())
