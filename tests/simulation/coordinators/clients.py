@@ -204,7 +204,7 @@ class FactClients(Clients):
             return False
         self._counts["a fact is asked"] += 1
         told = asked[0]
-        if told is None and not member.followed.has_seen_its_topic:
+        if known is not None and told is None and not member.followed.has_seen_its_topic:
             return False  # a broker has told one that has just started that the topic is missing
         if known is not None and (told is None or told < known):
             raise Violation(f"{member.name} says that the greatest of {key} is {told}, and {known} was acknowledged before")
