@@ -152,7 +152,7 @@ class FollowedTopic(Generic[V]):
         if known is not None and not self._facts.counts_more(value, known):
             return
         await writes.send(key.encode(), self._facts.encode(value))
-        self._take(key, value)
+        self._take_own(key, value)
 
     def forget(self, keys: list[str]) -> None:
         """What they are about is deleted."""
@@ -290,6 +290,14 @@ class FollowedTopic(Generic[V]):
         values[key] = value
         if known != value and self._read is None:
             self._on_news(key, value)
+
+    def _take_own(self, key: str, value: V) -> None:
+        """What this process has stored is known at once, also where what is being read comes to nothing."""
+        read, self._read = self._read, None
+        self._take(key, value)
+        self._read = read
+        if read is not None:
+            self._take(key, value)
 
     def _take_deletion(self, key: str, encoded: bytes | None) -> None:
         """Of a value, or of whatever there is, as sidecars of 0.2 wrote it."""
