@@ -161,8 +161,7 @@ class Sidecar:
         groups = group_runtime(
             self.client, self.groups_admin, config.groups, catalog, partial(_mirror, mirror, names), now, own, names, clock, new_id
         )
-        catalog.neighbours = groups.leaders.namespaces
-        peers = Peers(loop.time)
+        peers = Peers(loop.time, kafka.namespace)
         host, port = kafka.advertised_address or kafka.listen_address
         self.fleet = Fleet(
             Member(kafka.own_node_id, host, port, kafka.rack or None, kafka.external_address), own.name, groups.leaders, peers, loop.time,
@@ -212,7 +211,7 @@ class Sidecar:
         peer_transactions = PeerTransactions(self.services.transactions, groups)
         answers = Answers(
             serve=self._serve_peer, topics_deleted=self._forget_topics, transactions=peer_transactions,
-            ping=self.fleet.on_ping, warm=partial(warm, self.services),
+            ping=self.fleet.on_ping, warm=partial(warm, self.services), heard_of=catalog.has_neighbour,
         )  # fmt: skip
         self.stop_asked = asyncio.Event()
         self.control = ControlServer(own.name, answers, Further(ADMIN, AdminService(self.services, self.stop_asked.set), FROM_THIS_HOST))

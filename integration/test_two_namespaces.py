@@ -124,6 +124,39 @@ def test_each_has_its_own_topics_whoever_coordinates(teams: list[SidecarProcess]
             assert _consumed(sidecar, f"^{topic}$", 2, **{"group.protocol": protocol}) == mine
 
 
+@pytest.mark.parametrize("of", [0, 1])
+def test_members_of_both_protocols_share_the_topic_of_their_own_sidecar(teams: list[SidecarProcess], of: int) -> None:
+    """A group goes over to the new protocol member by member. The first sidecar leads."""
+    _hand_over(teams, 0)
+    topic = new_topic()
+    for sidecar in teams:
+        create(sidecar.address, topic, 2)
+    settings = {"group.id": f"both of {topic}", "auto.offset.reset": "earliest"}
+    members = [consumer(teams[of].address, **settings, **{"group.protocol": protocol}) for protocol in ("classic", "consumer")]
+    found: list[bytes] = []
+
+    def polled() -> list[list[int]]:
+        """What each member owns now."""
+        for member in members:
+            message = member.poll(0.1)
+            if message is not None and message.error() is None:
+                found.append(message.value())
+        return [[one.partition for one in member.assignment()] for member in members]
+
+    members[0].subscribe([topic])
+    wait_for(lambda: sorted(polled()[0]) == [0, 1])
+    members[1].subscribe([topic])
+    wait_for(lambda: sorted(polled()) == [[0], [1]])
+    values = {b"%d of %d" % (number, partition) for partition in range(2) for number in range(20)}
+    for partition in range(2):
+        produce(teams[of].address, topic, sorted(value for value in values if value.endswith(b"%d" % partition)), partition=partition)
+    wait_for(lambda: bool(polled()) and len(found) >= len(values))
+    for member in members:
+        member.close()
+    assert len(found) == len(values)
+    assert set(found) == values
+
+
 def test_what_one_deletes_is_forgotten_of_its_own_topic_alone(teams: list[SidecarProcess]) -> None:
     topic = new_topic()
     for number, sidecar in enumerate(teams):

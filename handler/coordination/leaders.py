@@ -88,10 +88,6 @@ class Leaders:
         others = self._directory.advertised(Address(self._own.node_id, self._own.advertised)) if self._own.advertised else []
         return [other for other in others if other.namespace in ("", self._own.namespace)]
 
-    def namespaces(self) -> set[str]:
-        """Of the other sidecars that stand for election, as far as they tell it."""
-        return {other.namespace for other in self._directory.others} - {""}
-
     def shared_nodes(self) -> Collection[int]:
         """Node ids that several sidecars have: clients are told of none of these."""
         return self._directory.shared_nodes(Address(self._own.node_id, self._own.advertised))

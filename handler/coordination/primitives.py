@@ -33,6 +33,9 @@ class Reader:
         self._at = end
         return taken
 
+    def rest(self) -> bytes:
+        return self.take(len(self._data) - self._at)
+
     def number(self, layout: str) -> int:
         return int(struct.unpack(layout, self.take(struct.calcsize(layout)))[0])
 

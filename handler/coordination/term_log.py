@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, Protocol, TypeVar
@@ -40,6 +41,7 @@ SILENCE_SECONDS: Final = 15.0
 # A broker notices within 60 s that the sidecar which had the log is gone (keepAliveIntervalSeconds, twice).
 EXCLUSIVE_SECONDS: Final = 60.0
 METADATA_ALLOWANCE: Final = 1_024
+_NAMESPACE: Final = re.compile(r"[a-zA-Z0-9_.=:-]+/[a-zA-Z0-9_.=:-]+")  # Pulsar's NamedEntity
 NOWHERE: Final = Position(-1, -1)
 
 
@@ -300,8 +302,7 @@ class _Reading(ConsumerEvents, Generic[R]):
         if message.key is None or message.key == MARKER_KEY:
             return
         if message.key == HOME_KEY:
-            if message.value:
-                self._note_home(message.value.decode())
+            self._note_home(message.value or b"")
             return
         try:
             pairs = self._legacy_reader.records(message.value) if message.value else None
@@ -315,7 +316,11 @@ class _Reading(ConsumerEvents, Generic[R]):
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("a message in entry %s of %s is passed over: %s", position, self._topic, error)
 
-    def _note_home(self, namespace: str) -> None:
+    def _note_home(self, value: bytes) -> None:
+        namespace = value.decode(errors="replace")
+        if not _NAMESPACE.fullmatch(namespace):
+            log.error("%s does not say which namespace has short names: %r", self._topic, namespace)
+            return
         self.says_home = True
         if namespace != self._home.namespace:
             self._home.learn(namespace)

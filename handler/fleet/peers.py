@@ -49,8 +49,10 @@ class PeerTooOld(PeerUnavailable):
 
 
 class Peers:
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], namespace: str = "") -> None:
+        """`namespace`: of topics with short names here."""
         self._clock = clock
+        self._namespace = namespace
         self._channels: dict[str, Any] = {}
         self._used_at: dict[str, float] = {}
         self._in_use: dict[str, int] = {}
@@ -58,7 +60,8 @@ class Peers:
 
     async def forward(self, address: str, name: str, frame: bytes, peer: str) -> bytes:
         """The answer of the sidecar `name` at `address`; the call ends with the task that waits for it."""
-        response: ForwardResponse = await self._call(address, "Forward", ForwardRequest(to=name, frame=frame, peer=peer), ForwardResponse)
+        request = ForwardRequest(to=name, frame=frame, peer=peer, namespace=self._namespace)
+        response: ForwardResponse = await self._call(address, "Forward", request, ForwardResponse)
         return response.frame
 
     async def ping(self, address: str, name: str, own_name: str, *, serves: bool) -> PingResponse:

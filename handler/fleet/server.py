@@ -65,6 +65,7 @@ class Answers:
     transactions: TransactionService
     ping: Callable[[pb.PingRequest], pb.PingResponse]
     warm: Callable[[Sequence[str]], Awaitable[None]]
+    heard_of: Callable[[str], None] = lambda _: None  # the namespace of one that passes requests on
 
 
 class Overloaded(SidecarError):
@@ -86,6 +87,8 @@ class _Control:
             raise Aborted("this sidecar stops")
         if len(self.works) >= MAX_WORKS:
             raise Exhausted(f"{MAX_WORKS} requests are in work")
+        if request.namespace:
+            self._answers.heard_of(request.namespace)
         # In a task of its own: what it changes it changes wholly, also if the other sidecar waits no more.
         work = asyncio.ensure_future(self._answers.serve(request.frame, request.peer))
         self.works.add(work)

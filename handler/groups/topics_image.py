@@ -52,20 +52,22 @@ class TopicsImage(Topics):
         return self._names.get(topic_id)
 
     def matching(self, regex: str) -> frozenset[str]:
-        _compiled(regex)
+        _compiled(self._source.scope_of(regex)[1])
         return self._matching.get(regex, frozenset())
 
     def knows(self, required: RequiredTopics) -> bool:
         """Whether all of it was looked up, with what the regular expressions match."""
-        if any(regex not in self._matching and _is_valid(regex) for regex in required.regexes):
+        if any(regex not in self._matching and self._is_valid(regex) for regex in required.regexes):
             return False
         return all(
-            name in self._topics for names in (required.names, *map(self.matching, filter(_is_valid, required.regexes))) for name in names
+            name in self._topics
+            for names in (required.names, *map(self.matching, filter(self._is_valid, required.regexes)))
+            for name in names
         )
 
     async def learn(self, required: RequiredTopics) -> None:
         """Look up what is not known yet."""
-        regexes = [regex for regex in required.regexes if regex not in self._matching and _is_valid(regex)]
+        regexes = [regex for regex in required.regexes if regex not in self._matching and self._is_valid(regex)]
         if regexes:
             await self._match(regexes)
         matched = (self._matching.get(regex, frozenset()) for regex in required.regexes)
@@ -77,7 +79,7 @@ class TopicsImage(Topics):
         """Look everything up again, and forget unneeded topics. A topic that can't be looked up now stays as it was."""
         failure: PulsarError | None = None
         try:
-            await self._match([regex for regex in required().regexes if _is_valid(regex)])
+            await self._match([regex for regex in required().regexes if self._is_valid(regex)])
         except PulsarError as error:
             failure = error
         names = self._forget_all_but(required())
@@ -107,6 +109,13 @@ class TopicsImage(Topics):
         listed = {namespace: await self._source.listed(namespace) for namespace in {namespace for namespace, _ in scopes.values()}}
         for regex, (namespace, pattern) in scopes.items():
             self._matching[regex] = await in_a_thread(partial(_match, pattern, listed[namespace]))
+
+    def _is_valid(self, regex: str) -> bool:
+        try:
+            _compiled(self._source.scope_of(regex)[1])
+        except InvalidRegex:
+            return False
+        return True
 
     async def _describe(self, names: Iterable[str]) -> PulsarError | None:
         """Look topics up, and note each at once. The last of what went wrong."""
@@ -145,14 +154,6 @@ class TopicsImage(Topics):
 def _match(pattern: str, names: Mapping[str, str]) -> frozenset[str]:
     compiled = _compiled(pattern)
     return frozenset(name for text, name in names.items() if compiled.fullmatch(text))
-
-
-def _is_valid(regex: str) -> bool:
-    try:
-        _compiled(regex)
-    except InvalidRegex:
-        return False
-    return True
 
 
 @lru_cache(maxsize=COMPILED)

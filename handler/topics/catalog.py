@@ -37,6 +37,8 @@ FRESH_SECONDS: Final = 5.0
 MAX_TOPICS: Final = 50_000
 # Sidecars look at topics in use each half a minute.
 GROWN_SECONDS: Final = 40.0
+# So many teams may share the namespace of groups, and have their topics looked for by id.
+MOST_NEIGHBOURS: Final = 100
 # For so long Pulsar is not asked for a topic that was deleted, unless a client lists the topics.
 GONE_SECONDS: Final = 60.0
 # Clients go on asking for a few of them; more would be somebody guessing names.
@@ -108,8 +110,7 @@ class Catalog:
         self._without_partitions: dict[str, tuple[float, list[str]]] = {}  # by namespace, and when it was asked
         self._looking: dict[TopicName, asyncio.Future[Topic]] = {}
         self.listing = Listing(self, clock)
-        # The namespaces of sidecars whose requests are coordinated here: ids that their clients name are of topics there.
-        self.neighbours: Callable[[], set[str]] = set
+        self._neighbours: dict[str, None] = {}  # further namespaces: ids that clients of sidecars there name are of their topics
         # What to do when what is asked of a topic's records may have changed.
         self.on_record_configs: Callable[[Topic], None] = lambda _: None
         self._cluster_id: str | None = None
@@ -222,7 +223,7 @@ class Catalog:
         if name is not None or self._clock() < self._unknown_ids.get(topic_id, 0.0):
             return name
         names = await self.list_names()
-        neighbours = await asyncio.gather(*map(self._names_in, self.neighbours() - {*self.names.listed_namespaces}))
+        neighbours = await asyncio.gather(*map(self._names_in, list(self._neighbours)))
         results = await asyncio.gather(*map(self.find, chain(names, *neighbours)), return_exceptions=True)
         name = self.name_of(topic_id)
         if name is None:
@@ -234,6 +235,12 @@ class Catalog:
             if len(self._unknown_ids) > MAX_GONE:
                 self._unknown_ids.popitem(last=False)
         return name
+
+    def has_neighbour(self, namespace: str) -> None:
+        """A sidecar that has this namespace for its own passes requests on to this one."""
+        if namespace not in self._neighbours and namespace not in self.names.listed_namespaces and len(self._neighbours) < MOST_NEIGHBOURS:
+            self._neighbours[namespace] = None
+            self._unknown_ids.clear()
 
     async def describe_id(self, topic_id: uuid.UUID) -> Topic | None:
         """The topic with this id, None where there is none."""

@@ -175,3 +175,13 @@ async def test_a_log_that_says_what_was_taken_for_granted_is_read_once() -> None
     await log.read(entry(0, (HOME_KEY, b"public/default")), entry(1, (KEY, VALUE)))
     assert log.task.done()
     assert log.records == [(RECORD, False)]
+
+
+@pytest.mark.parametrize("value", [b"", b"nonsense", b"\xff/\xfe", b"a/b/c"])
+async def test_what_is_no_namespace_says_nothing(value: bytes) -> None:
+    log = Log()
+    log.marker.set_result(Position(1, 1))
+    await log.read(entry(0, (HOME_KEY, value)), entry(1, (KEY, VALUE)))
+    assert log.task.done()
+    assert not log.reading.says_home
+    assert log.records == [(RECORD, False)]

@@ -250,5 +250,7 @@ async def test_an_id_is_looked_for_in_the_namespaces_of_neighbours_too() -> None
     neighbour = Catalog(admin, TopicNames("team/sales", "public/__kafka"), Clock())  # type: ignore[arg-type]
     orders = await neighbour.find(TopicName("team", "sales", "orders"))
     topics = Catalog(admin, TopicNames("public/default", "public/__kafka"), Clock())  # type: ignore[arg-type]
-    topics.neighbours = lambda: {"public/default", "team/sales"}
+    assert await topics.find_by_id(orders.topic_id) is None
+    for namespace in ("public/default", "team/sales"):
+        topics.has_neighbour(namespace)
     assert await topics.find_by_id(orders.topic_id) == orders.name

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from handler.groups.records.subscription import renamed_parts, renamed_subscription
+from handler.groups.vocabulary import CONSUMER_PROTOCOL
 from handler.topics.names import InvalidTopicName, TopicNames
 from handler.wire.headers import response_header
 from handler.wire.message import Message, Struct
@@ -15,10 +17,13 @@ from handler.wire.messages import (
     add_partitions_to_txn,
     consumer_group_describe,
     consumer_group_heartbeat,
+    describe_groups,
     describe_transactions,
+    join_group,
     offset_commit,
     offset_delete,
     offset_fetch,
+    sync_group,
     txn_offset_commit,
 )
 
@@ -27,10 +32,13 @@ ANSWERS: Final[Mapping[type[Message], type[Message]]] = {
     add_partitions_to_txn.AddPartitionsToTxnRequest: add_partitions_to_txn.AddPartitionsToTxnResponse,
     consumer_group_describe.ConsumerGroupDescribeRequest: consumer_group_describe.ConsumerGroupDescribeResponse,
     consumer_group_heartbeat.ConsumerGroupHeartbeatRequest: consumer_group_heartbeat.ConsumerGroupHeartbeatResponse,
+    describe_groups.DescribeGroupsRequest: describe_groups.DescribeGroupsResponse,
     describe_transactions.DescribeTransactionsRequest: describe_transactions.DescribeTransactionsResponse,
+    join_group.JoinGroupRequest: join_group.JoinGroupResponse,
     offset_commit.OffsetCommitRequest: offset_commit.OffsetCommitResponse,
     offset_delete.OffsetDeleteRequest: offset_delete.OffsetDeleteResponse,
     offset_fetch.OffsetFetchRequest: offset_fetch.OffsetFetchResponse,
+    sync_group.SyncGroupRequest: sync_group.SyncGroupResponse,
     txn_offset_commit.TxnOffsetCommitRequest: txn_offset_commit.TxnOffsetCommitResponse,
 }
 # Where names of topics are.
@@ -59,6 +67,25 @@ _EXPRESSIONS: Final[Mapping[type[Struct], str]] = {
 }
 
 
+# Where members of classic groups say what they subscribe to, and are told what they own: in bytes that are Kafka's if the group's protocol
+# is that of consumers.
+_SUBSCRIPTIONS: Final[Mapping[type[Struct], str]] = {
+    describe_groups.DescribedGroupMember: "member_metadata",
+    join_group.JoinGroupRequestProtocol: "metadata",
+    join_group.JoinGroupResponseMember: "metadata",
+}
+_ASSIGNMENTS: Final[Mapping[type[Struct], str]] = {
+    describe_groups.DescribedGroupMember: "member_assignment",
+    sync_group.SyncGroupRequestAssignment: "assignment",
+    sync_group.SyncGroupResponse: "assignment",
+}
+
+
+class _Renaming(NamedTuple):
+    name: Callable[[str], str]
+    expression: Callable[[str], str]
+
+
 class Exchange(NamedTuple):
     """A request as the other sidecar is to have it, and how its answer comes back."""
 
@@ -69,30 +96,47 @@ class Exchange(NamedTuple):
 def exchange(request: Message, version: int, own: TopicNames, theirs: TopicNames) -> Exchange | None:
     """None where nothing in the request, nor in its answer, is the name of a topic."""
     response = ANSWERS.get(type(request))
-    if response is None:
+    if response is None or not _is_of_consumers(request):
         return None
-    asked: dict[str, str] = {}  # by the name that the other is told
+    asked: dict[str, list[str]] = {}  # by the name that the other is told: the same topic may be asked for by several names
+    said: dict[str, str] = {}  # what the other may repeat in a sentence
 
     def in_full(name: str) -> str:
         try:
             full = own.parse(name).pulsar
         except InvalidTopicName:
             return name
-        asked[full] = name
+        asked.setdefault(full, []).append(name)
+        return full
+
+    def expression_in_full(expression: str) -> str:
+        full = own.translated_expression(expression, theirs)
+        said[full] = expression
         return full
 
     def in_own(name: str) -> str:
-        return asked.get(name) or theirs.translated(name, own)
+        names = asked.get(name)
+        if names is None:
+            return theirs.translated(name, own)
+        return names.pop(0) if len(names) > 1 else names[0]
 
     def answer_in_own(answer: bytes) -> bytes:
         head = len(response_header(response, version, 0))
-        told = response.read(version, memoryview(answer)[head:], max_elements=len(answer))
-        _rename(told, in_own, lambda expression: theirs.translated_expression(expression, own))
+        told: Any = response.read(version, memoryview(answer)[head:], max_elements=len(answer))
+        _rename(told, _Renaming(in_own, lambda expression: theirs.translated_expression(expression, own)))
+        if isinstance(told, consumer_group_heartbeat.ConsumerGroupHeartbeatResponse) and told.error_message:
+            for full, expression in said.items():
+                told.error_message = told.error_message.replace(full, expression)
         return answer[:head] + _written(told, version)
 
-    copy = type(request).read(version, memoryview(_written(request, version)), max_elements=len(_written(request, version)))
-    _rename(copy, in_full, lambda expression: own.translated_expression(expression, theirs))
+    written = _written(request, version)
+    copy = type(request).read(version, memoryview(written), max_elements=len(written))
+    _rename(copy, _Renaming(in_full, expression_in_full))
     return Exchange(_written(copy, version), answer_in_own)
+
+
+def _is_of_consumers(request: Message) -> bool:
+    return not isinstance(request, join_group.JoinGroupRequest) or request.protocol_type == CONSUMER_PROTOCOL
 
 
 def _written(message: Message, version: int) -> bytes:
@@ -101,18 +145,24 @@ def _written(message: Message, version: int) -> bytes:
     return bytes(body)
 
 
-def _rename(part: Any, name: Callable[[str], str], expression: Callable[[str], str]) -> None:
+def _rename(part: Any, to: _Renaming) -> None:
     """Give the topics in a message, or in a part of one, other names."""
-    for where, rename in ((_NAMES.get(type(part)), name), (_EXPRESSIONS.get(type(part)), expression)):
+    for places, renamed in (
+        (_NAMES, lambda value: _renamed(value, to.name)), (_EXPRESSIONS, lambda value: _renamed(value, to.expression)),
+        (_SUBSCRIPTIONS, lambda value: renamed_subscription(value, to.name)), (_ASSIGNMENTS, lambda value: renamed_parts(value, to.name)),
+    ):  # fmt: skip
+        where = places.get(type(part))
         if where is not None:
-            setattr(part, where, _renamed(getattr(part, where), rename))
+            setattr(part, where, renamed(getattr(part, where)))
+    if isinstance(part, describe_groups.DescribedGroup) and part.protocol_type != CONSUMER_PROTOCOL:
+        return
     for _, value in part.fields():
         if isinstance(value, Struct):
-            _rename(value, name, expression)
+            _rename(value, to)
         elif isinstance(value, list | tuple):
             for one in value:
                 if isinstance(one, Struct):
-                    _rename(one, name, expression)
+                    _rename(one, to)
 
 
 def _renamed(value: Any, rename: Callable[[str], str]) -> Any:

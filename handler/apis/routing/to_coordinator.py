@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final, NamedTuple, TypeVar
 
 from handler.apis.api import Call, Response, Services
@@ -20,6 +20,7 @@ from handler.coordination.errors import CoordinatorError
 from handler.coordination.runtime import CoordinatorRuntime
 from handler.errors import ProtocolError
 from handler.fleet.peers import PeerUnavailable
+from handler.tasks import in_a_thread
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.topics.names import TopicName
@@ -121,12 +122,12 @@ async def pass_on(services: Services, call: Call, leader: Leader, request: Messa
     """The answer of another sidecar to a request, which `frame` has too; CoordinatorError where it can't be asked."""
     own = services.names
     theirs = own.of(leader.namespace)
-    in_full = None if theirs is own else exchange(request, call.version, own, theirs)
+    in_full = None if theirs is own else await in_a_thread(partial(exchange, request, call.version, own, theirs))
     if in_full is None:
         return await forward(services, call, leader, frame)
     answer = await forward(services, call, leader, bytes(call.frame[: call.body_at]) + in_full.body)
     try:
-        return in_full.answer_in_own(answer)
+        return await in_a_thread(partial(in_full.answer_in_own, answer))
     except ProtocolError as error:
         log.warning("the answer of sidecar %s can't be read: %s", leader.name, error)
         raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE) from error

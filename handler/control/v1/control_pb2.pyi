@@ -39,14 +39,16 @@ class WarmResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ForwardRequest(_message.Message):
-    __slots__ = ("to", "frame", "peer")
+    __slots__ = ("to", "frame", "peer", "namespace")
     TO_FIELD_NUMBER: _ClassVar[int]
     FRAME_FIELD_NUMBER: _ClassVar[int]
     PEER_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     to: str
     frame: bytes
     peer: str
-    def __init__(self, to: _Optional[str] = ..., frame: _Optional[bytes] = ..., peer: _Optional[str] = ...) -> None: ...
+    namespace: str
+    def __init__(self, to: _Optional[str] = ..., frame: _Optional[bytes] = ..., peer: _Optional[str] = ..., namespace: _Optional[str] = ...) -> None: ...
 
 class TopicsDeletedRequest(_message.Message):
     __slots__ = ("to", "topics", "topic_ids")

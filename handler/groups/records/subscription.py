@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from handler.coordination.primitives import Reader, RecordUnreadable, array, text
+from handler.coordination.primitives import Reader, RecordUnreadable, array, data, text
 
 HIGHEST: Final = 3
 OWNED_SINCE: Final = 1
@@ -68,6 +68,40 @@ def write_parts(partitions: Mapping[str, frozenset[int]], version: int) -> bytes
     """In the version of the member's own subscription."""
     topics = (text(name) + array(struct.pack(">i", index) for index in sorted(indexes)) for name, indexes in sorted(partitions.items()))
     return struct.pack(">h", max(0, min(version, HIGHEST))) + array(topics) + b"\xff\xff\xff\xff"
+
+
+def renamed_subscription(value: bytes, rename: Callable[[str], str]) -> bytes:
+    """A subscription with other names for its topics. What can't be read stays as it is."""
+    reader = Reader(value)
+    try:
+        version = reader.number(">h")
+        topics = reader.array(reader.text)
+        user_data = reader.nullable_data()
+        owned = _renamed_partitions(reader, rename) if version >= OWNED_SINCE else b""
+        return struct.pack(">h", version) + array(text(rename(topic)) for topic in topics) + _data(user_data) + owned + reader.rest()
+    except (RecordUnreadable, UnicodeDecodeError):
+        return value
+
+
+def renamed_parts(value: bytes, rename: Callable[[str], str]) -> bytes:
+    """The same of an assignment. Those of other protocols, of Kafka Connect for example, are no such bytes."""
+    reader = Reader(value)
+    try:
+        version = reader.number(">h")
+        partitions, user_data = _renamed_partitions(reader, rename), reader.nullable_data()
+        is_one = 0 <= version <= HIGHEST and not reader.rest()
+        return struct.pack(">h", version) + partitions + _data(user_data) if is_one else value
+    except (RecordUnreadable, UnicodeDecodeError):
+        return value
+
+
+def _renamed_partitions(reader: Reader, rename: Callable[[str], str]) -> bytes:
+    found = reader.array(lambda: (reader.text(), reader.array(lambda: reader.number(">i"))))
+    return array(text(rename(topic)) + array(struct.pack(">i", index) for index in indexes) for topic, indexes in found)
+
+
+def _data(value: bytes | None) -> bytes:
+    return b"\xff\xff\xff\xff" if value is None else data(value)
 
 
 def _partitions(reader: Reader) -> Partitions:

@@ -20,6 +20,7 @@ from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
 from handler.wire.headers import response_header
 from handler.wire.message import Message
+from handler.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from handler.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from handler.wire.messages.delete_topics import DeleteTopicsRequest
 from handler.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -250,3 +251,20 @@ async def test_a_client_gets_the_names_that_it_has_asked_for(neighbours: Pair) -
 
 async def test_what_no_topic_is_called_stays_as_it_is(neighbours: Pair) -> None:
     assert await commit(neighbours, "there", 7, topic="no/topic") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_a_topic_that_is_asked_for_by_several_names_is_answered_by_each(neighbours: Pair) -> None:
+    names = ["t", "public/default/t", "persistent://public/default/t"]
+    topics = [OffsetCommitRequestTopic(name=name, partitions=[OffsetCommitRequestPartition(committed_offset=7)]) for name in names]
+    answer = await neighbours.ask(OffsetCommitRequest(group_id="there", topics=topics), 9, OffsetCommitResponse)
+    assert [topic.name for topic in answer.topics] == names
+
+
+@pytest.mark.parametrize("regex", ["a(", "*t"])
+async def test_an_expression_that_can_not_be_read_is_refused_in_the_words_of_its_client(neighbours: Pair, regex: str) -> None:
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="there", member_id="m", member_epoch=0, rebalance_timeout_ms=1_000, subscribed_topic_regex=regex, topic_partitions=[]
+    )
+    answer = await neighbours.ask(request, 1, ConsumerGroupHeartbeatResponse)
+    assert answer.error_code is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert f"`{regex}`" in (answer.error_message or "")
