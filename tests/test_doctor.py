@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from handler.doctor import (
@@ -11,11 +13,13 @@ from handler.doctor import (
     Finding,
     Severity,
     StartGate,
+    examine,
     judge_groups,
     judge_internal_topics,
     judge_protocol,
     judge_settings,
 )
+from handler.pulsar.errors import TopicMissing
 
 GOOD = {
     "brokerEntryMetadataInterceptors": f"{INDEX},{TIMESTAMP}",
@@ -120,3 +124,35 @@ def test_a_cluster_that_has_just_come_up_has_some_time_to_be_made() -> None:
     assert start.may_wait(WRONG, 100.0)
     assert start.may_wait(WRONG, 99.0 + NEW_CLUSTER_SECONDS)
     assert not start.may_wait(WRONG, 100.0 + NEW_CLUSTER_SECONDS)
+
+
+class Pulsar:
+    """A cluster without the namespace. `answers`: else it says 404 to everything, as a proxy whose brokers are away."""
+
+    def __init__(self, answers: bool) -> None:
+        self.answers = answers
+
+    @property
+    def cluster(self) -> Pulsar:
+        return self
+
+    async def protocol_version(self) -> tuple[int, str]:
+        return 21, "Pulsar Server4.2.4"
+
+    async def reach(self, topic: str) -> None: ...
+
+    async def namespace_policies(self, namespace: str) -> dict[str, Any]:
+        raise TopicMissing(f"GET /admin/v2/namespaces/{namespace}: 404")
+
+    async def clusters(self) -> list[str]:
+        if not self.answers:
+            raise TopicMissing("GET /admin/v2/clusters: 404")
+        return ["standalone"]
+
+
+@pytest.mark.parametrize(("answers", "text"), [(True, "create the namespace a/b"), (False, "check pulsar.admin_url")])
+async def test_a_namespace_is_missing_only_where_something_is_there(answers: bool, text: str) -> None:
+    pulsar: Any = Pulsar(answers)
+    fault = next(one for one in await examine(pulsar, pulsar, "a/b", "a/groups") if one.severity is Severity.FAULT)
+    assert text in fault.text
+    assert fault.transient is not answers

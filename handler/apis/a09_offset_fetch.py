@@ -173,12 +173,25 @@ async def _of_these_topics(services: Services, offsets: Offsets, topics: Topics 
 
     Kafka does so for requests by id; one by name would get the offsets of a topic that was deleted while its sidecar died.
     """
+    if topics is None:
+        offsets = _by_their_ids(services, offsets)
     wanted = None if topics is None else {requested_topic(services, topic.name, topic.topic_id).canonical for topic in topics}
     marked = {topic for (topic, _), value in offsets.items() if value.topic_id is not None and (wanted is None or topic in wanted)}
     ids = dict(zip(marked, await asyncio.gather(*(_current_id(services, topic) for topic in marked)), strict=True))
     if UNKNOWN in ids.values():
         return None
     return {at: value for at, value in offsets.items() if _counts(value, ids.get(at[0]))}
+
+
+def _by_their_ids(services: Services, offsets: Offsets) -> Offsets:
+    """Under the names that their topics have now, where these are known by their ids (see `_under_other_names`)."""
+    by_name: Offsets = {}
+    by_id: Offsets = {}
+    for (topic, index), value in offsets.items():
+        name = services.catalog.name_of(value.topic_id)
+        current = topic if name is None else services.catalog.names.kafka(name)
+        (by_name if current == topic else by_id)[current, index] = value
+    return by_id | by_name
 
 
 async def _under_other_names(services: Services, offsets: Offsets, topics: Topics | None) -> Offsets | None:

@@ -80,8 +80,10 @@ async def test_an_offset_that_stands_under_another_topics_short_name_is_found_by
     sidecar.shard.groups["g"] = sidecar.shard.new_group("g")
     assert await fetched(sidecar, topics="public/team/t") == (ErrorCode.NONE, {"public/team/t": 7})
     assert await fetched(sidecar) == (ErrorCode.NONE, {"t": -1})
+    assert await fetched(sidecar, topics=None) == (ErrorCode.NONE, {"persistent://public/team/t": 7})
     assert await committed(sidecar, 9, topic="public/team/t") is ErrorCode.NONE
     assert await fetched(sidecar, topics="public/team/t") == (ErrorCode.NONE, {"public/team/t": 9})
+    assert await fetched(sidecar, topics=None) == (ErrorCode.NONE, {"persistent://public/team/t": 9})
 
 
 async def test_commits_of_a_topic_that_was_deleted_do_not_count_for_the_next_of_that_name(sidecar: Sidecar) -> None:
