@@ -190,6 +190,7 @@ class Sidecar:
                 clock,
                 new_id,
                 new_producer_id,
+                catalog.id_of,
             ),
             peers=peers,
             fleet=self.fleet,

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
+import struct
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from handler.coordination.directory import NAMESPACE
+from handler.groups.records import OffsetCommitKey, OffsetCommitValue, write_key, write_value
+from handler.groups.service import SUBSCRIPTION
+from handler.pulsar.client import PulsarClient
+from handler.pulsar.entry import RawEntry
+from handler.pulsar.errors import PulsarError
+from handler.pulsar.events import ConsumerEvents
+from handler.pulsar.messages import write_batch
 from integration.conftest import new_topic
 from integration.kafka_clients import QUIET, consumer, create, produce, read
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import LONG, wait_for
 from integration.support import admin
+from tests.contract.case import Scribe
 
 GROUPS = "public/of-two-teams"
 TEAM = "public/team"
@@ -71,7 +85,11 @@ def _commit(sidecar: SidecarProcess, topic: str, offset: int) -> None:
 
 
 def _committed(sidecar: SidecarProcess, topic: str) -> int:
-    client = consumer(sidecar.address, **{"group.id": f"group of {topic}"})
+    return _offset(sidecar, f"group of {topic}", topic)
+
+
+def _offset(sidecar: SidecarProcess, group: str, topic: str) -> int:
+    client = consumer(sidecar.address, **{"group.id": group})
     (found,) = client.committed([TopicPartition(topic, 0)], 60)
     client.close()
     return int(found.offset)
@@ -167,3 +185,79 @@ def test_what_one_deletes_is_forgotten_of_its_own_topic_alone(teams: list[Sideca
     deleted.result(60)
     create(teams[1].address, topic)
     assert [_committed(sidecar, topic) for sidecar in teams] == [20, -1001]
+
+
+class Candidate(ConsumerEvents):
+    """One that is never elected."""
+
+    def on_entry(self, entry: RawEntry) -> None:
+        raise AssertionError
+
+    def on_end(self, reason: PulsarError) -> None:
+        """It has closed, or its broker has."""
+
+
+def _topic_id(sidecar: SidecarProcess, topic: str) -> uuid.UUID:
+    client = AdminClient({"bootstrap.servers": sidecar.address, **QUIET})
+    described = client.describe_topics(TopicCollection([topic]))[topic].result(60).topic_id
+    return uuid.UUID(bytes=struct.pack(">qq", described.get_most_significant_bits(), described.get_least_significant_bits()))
+
+
+async def _store_as_before(client: PulsarClient, partition: str, topic: str, offsets: Mapping[str, OffsetCommitValue]) -> None:
+    """As a sidecar of 0.2 has stored them for groups of its own topic, under a short name."""
+    events = Scribe()
+    producer = await client.producer(partition, "of a sidecar before", events)
+    messages = [(write_key(OffsetCommitKey(group, topic, 0)), write_value(value)) for group, value in offsets.items()]
+    producer.send_batch(0, len(messages), write_batch(messages, 1))
+    await events.receipt(0)
+    producer.close()
+
+
+async def test_who_leads_the_log_of_others_first_does_not_take_their_topics_for_its_own(
+    teams: list[SidecarProcess], fleet_broker: Standalone, tmp_path: Path
+) -> None:
+    """A team adds its first sidecar while the other team's, of 0.2, are still there."""
+    namespace, topic = f"public/newcomer-{new_topic()}", new_topic()
+    for sidecar in teams:
+        create(sidecar.address, topic)
+    path = f"{fleet_broker.admin_url}/admin/v2"
+    admin("PUT", f"{path}/namespaces/{namespace}")
+    admin("POST", f"{path}/namespaces/{namespace}/retention", FOREVER)
+    admin("PUT", f"{path}/persistent/{namespace}/__consumer_offsets/partitions", b"1")
+    partition = f"persistent://{namespace}/__consumer_offsets-partition-0"
+    known, unknown = OffsetCommitValue(42, -1, "", 1, -1, _topic_id(teams[1], topic)), OffsetCommitValue(43, -1, "", 1, -1)
+    newcomer, team = (
+        SidecarProcess(
+            tmp_path / where.replace("/", "-"),
+            fleet_broker.url,
+            fleet_broker.admin_url,
+            groups__namespace=namespace,
+            kafka__namespace=where,
+        )
+        for where in ("public/default", TEAM)
+    )
+    client = PulsarClient(fleet_broker.url)
+    await _store_as_before(client, partition, topic, {"known": known, "unknown": unknown})
+    before = await client.candidate(partition, SUBSCRIPTION, "before", 2**31 - 1, Candidate(), {NAMESPACE.encode(): TEAM.encode()})
+
+    def lead_in_turn() -> None:
+        newcomer.start()
+        with suppress(KafkaException):  # while it stands for election, the candidate before leads
+            _committed(newcomer, "nothing")
+        wait_for(lambda: bool(newcomer.shards_led()))
+        assert [_offset(newcomer, group, topic) for group in ("known", "unknown")] == [OFFSET_INVALID] * 2
+        mine = consumer(newcomer.address, **{"group.id": "unknown"})
+        mine.commit(offsets=[TopicPartition(topic, 0, 7)], asynchronous=False)
+        mine.close()
+        team.start()
+        for leader in (0, 1, 0):
+            assert [_offset(team, group, topic) for group in ("known", "unknown")] == [42, 43], leader
+            assert [_offset(newcomer, group, topic) for group in ("known", "unknown")] == [OFFSET_INVALID, 7], leader
+            _hand_over([newcomer, team], 1 - leader)
+
+    await asyncio.to_thread(lead_in_turn)
+    before.close()
+    await client.close()
+    for sidecar in (newcomer, team):
+        assert sidecar.stop() == 0
+        assert not sidecar.complaints()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 from handler.coordination.home import Translation
@@ -29,6 +31,10 @@ class Codec(Protocol[R]):
 
     def translated(self, record: R, names: Translation) -> R:
         """The record with other names for its topics."""
+        ...
+
+    def topics_of(self, record: R) -> Iterable[tuple[str, uuid.UUID | None]]:
+        """Topics that the record names, with their ids if it says which ones these were."""
         ...
 
     def legacy_reader(self) -> LegacyReader:

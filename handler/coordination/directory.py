@@ -88,6 +88,11 @@ class Directory:
         await self._look()
         return list({leader.name: leader for leader in self._leaders.values()}.values())
 
+    async def namespaces(self) -> set[str]:
+        """Those of the topics that the clients of all other candidates name without one. Raises PulsarError."""
+        await self._look()
+        return {other.namespace for other in self._others.values()} - {""}
+
     async def _look(self) -> None:
         now = self._clock()
         if now - self._learnt_at < FRESH_SECONDS:

@@ -7,7 +7,8 @@ translates what it reads and writes. Sidecars of one namespace have the records 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple, Protocol, Self
 
@@ -30,9 +31,14 @@ class Translation(NamedTuple):
     expression: Callable[[str], str]  # a regular expression for such names
 
 
+# Whose topics a log names which says nothing of short names: a namespace. May raise PulsarError.
+Whose = Callable[[Mapping[str, uuid.UUID | None]], Awaitable[str]]
+
+
 class Home:
-    def __init__(self, own: Names) -> None:
+    def __init__(self, own: Names, whose: Whose) -> None:
         self._own = own
+        self.whose = whose
         self.namespace = own.default_namespace  # as long as the log has not said another
         self.to_stored: Translation | None = None  # None: the names are the same
         self.to_own: Translation | None = None

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -26,6 +27,7 @@ from handler.coordination.errors import CoordinatorError
 from handler.coordination.home import Home, Names
 from handler.coordination.internal_topic import partitions_of
 from handler.coordination.leaders import Identity, Leaders
+from handler.coordination.named_topics import IdOf, namespace_of
 from handler.coordination.shards import Shards
 from handler.coordination.term import Phase, Term
 from handler.coordination.term_log import PulsarTermLog, TermLog
@@ -97,7 +99,7 @@ C = TypeVar("C", bound=Coordinator[Any])
 class CoordinatorRuntime(Generic[C]):
     def __init__(
         self, client: Client, admin: Admin, topic: InternalTopic[Any], own: Identity, names: Names, coordinator: C, clock: Clock,
-        new_id: NewId,
+        new_id: NewId, id_of: IdOf,
     ) -> None:  # fmt: skip
         self._clock = clock
         self._new_id = new_id
@@ -110,6 +112,7 @@ class CoordinatorRuntime(Generic[C]):
         self._own = own
         self._names = names
         self._homes: dict[str, Home] = {}  # by partition
+        self._id_of = id_of
         self._loop = asyncio.get_running_loop()
         self._directory = Directory(admin, topic.pulsar, topic.subscription, own.name, self._loop.time)
         self.leaders = Leaders(own, coordinator.shards, self._directory, self.candidate)
@@ -177,8 +180,14 @@ class CoordinatorRuntime(Generic[C]):
         log.info("%s of the %d partitions of %s", what, partitions, self._topic.pulsar)
 
     def _open_log(self, topic: str) -> PulsarTermLog[Any]:
-        home = self._homes.setdefault(topic, Home(self._names))
+        home = self._homes.setdefault(topic, Home(self._names, self._whose))
         return PulsarTermLog(self._client, self._admin, topic, self._topic.codec, home, self._topic.producer, self._clock, self._new_id)
+
+    async def _whose(self, topics: Mapping[str, uuid.UUID | None]) -> str:
+        """The namespace of the topics that a log names: the own, or that of another sidecar that is there."""
+        own = self._names.default_namespace
+        others = sorted(await self._directory.namespaces() - {own}) if topics else []
+        return await namespace_of(topics, self._names, others, self._id_of) if others else own
 
     async def _partitions(self) -> int:
         return await partitions_of(self._admin, self._topic.pulsar, self._topic.partitions)

@@ -18,6 +18,7 @@ from handler.clock import Clock
 from handler.coordination.codec import Codec, Pair
 from handler.coordination.compacted_topic import check_beginning, first_index_of
 from handler.coordination.home import Home
+from handler.coordination.named_topics import NamedTopics
 from handler.ids import NewId
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -124,13 +125,19 @@ class PulsarTermLog(TermLog[R]):
             raise Unavailable(f"{self._topic} was compacted while it was read")
         await check_beginning(self._client, self._topic, before, reading.first_index)
         if not reading.says_home:
-            await self._say_home()
+            await self._say_home(reading.named)
 
-    async def _say_home(self) -> None:
+    async def _say_home(self, named: NamedTopics) -> None:
         """Return when it is stored. A broker may refuse an entry and take the one behind it, which would have short names."""
-        self._send([(HOME_KEY, self._home.namespace.encode())])
-        self.after_writes(lambda: self._home_said.set_result(None))
+        namespace = await self._home.whose(named.ids)
+        _check_home(self._topic, self._home, namespace)
+        self._send([(HOME_KEY, namespace.encode())])
+        self.after_writes(self._on_home_stored)
         await self._home_said
+
+    def _on_home_stored(self) -> None:
+        if not self._home_said.done():  # a receipt may still come when the log is lost
+            self._home_said.set_result(None)
 
     def append_marker(self) -> None:
         """A record that says nothing. Its receipt proves that nobody else has written since this one became the only writer."""
@@ -234,6 +241,13 @@ class PulsarTermLog(TermLog[R]):
             self._on_lost(reason)
 
 
+def _check_home(topic: str, home: Home, namespace: str) -> None:
+    """Raises Unavailable where the log was read as if it meant other topics by short names."""
+    if namespace != home.namespace:
+        home.learn(namespace)
+        raise Unavailable(f"{topic} has short names for the topics of {namespace}: it is read once more")
+
+
 def _size(key: bytes, value: bytes | None) -> int:
     """The bytes that a message takes in an entry, and a few more."""
     return 2 * len(key) + len(value or b"") + 64
@@ -249,6 +263,7 @@ class _Reading(ConsumerEvents, Generic[R]):
         self._codec = codec
         self._home = home
         self.says_home = False
+        self.named = NamedTopics()
         self._on_record = on_record
         self._legacy_reader = codec.legacy_reader()
         self._legacy_keys = legacy_keys  # under which another program's messages stand, and nothing of ours
@@ -310,6 +325,8 @@ class _Reading(ConsumerEvents, Generic[R]):
             for key, value in pairs if pairs is not None else [(message.key, message.value or None)]:
                 record = self._codec.read(key, value)
                 if record is not None:
+                    if not self.says_home:
+                        self.named.note(self._codec.topics_of(record))
                     names = self._home.to_own
                     self._on_record(record if names is None else self._codec.translated(record, names), pairs is not None)
         except Exception as error:  # anybody may have written it
@@ -322,9 +339,7 @@ class _Reading(ConsumerEvents, Generic[R]):
             log.error("%s does not say which namespace has short names: %r", self._topic, namespace)
             return
         self.says_home = True
-        if namespace != self._home.namespace:
-            self._home.learn(namespace)
-            raise Unavailable(f"{self._topic} has short names for the topics of {namespace}: it is read once more")
+        _check_home(self._topic, self._home, namespace)
 
     def _messages(self, entry: RawEntry) -> tuple[list[Message], int]:
         """The messages of an entry, and how many permits it cost."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -27,6 +28,7 @@ class Topics(TopicSource, Protocol):
     """The catalogue, as far as groups need it."""
 
     def canonical(self, name: str) -> str: ...
+    async def id_of(self, name: str) -> uuid.UUID | None: ...
 
 
 def group_runtime(
@@ -45,4 +47,4 @@ def group_runtime(
         on_committed,
         clock.awake,
     )
-    return CoordinatorRuntime(client, admin, topic, own, names, coordinator, clock, new_id)
+    return CoordinatorRuntime(client, admin, topic, own, names, coordinator, clock, new_id, topics.id_of)

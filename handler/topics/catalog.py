@@ -351,6 +351,14 @@ class Catalog:
             return None
         return topic.topic_id, topic.partitions
 
+    async def id_of(self, name: str) -> uuid.UUID | None:
+        """The id of a topic, None where there is none of that name, or nothing is told of it."""
+        try:
+            described = await self.describe(name)
+        except (NotPermitted, Refused, Undescribed):
+            return None
+        return None if described is None else described[0]
+
     def scope_of(self, expression: str) -> tuple[str, str]:
         return self.names.scope_of(expression)
 

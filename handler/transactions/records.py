@@ -7,6 +7,8 @@ which Kafka passes over.
 from __future__ import annotations
 
 import struct
+import uuid
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -54,6 +56,9 @@ class TransactionRecords(Codec[TransactionRecord]):
             return record
         partitions = frozenset((names.name(topic), partition) for topic, partition in metadata.partitions)
         return record._replace(metadata=replace(metadata, partitions=partitions))
+
+    def topics_of(self, record: TransactionRecord) -> Iterable[tuple[str, uuid.UUID | None]]:
+        return [] if record.metadata is None else [(topic, None) for topic, _ in record.metadata.partitions]
 
     def legacy_reader(self) -> LegacyReader:
         return _NoLegacy()

@@ -9,6 +9,7 @@ from handler.clock import Clock
 from handler.config import TransactionsConfig
 from handler.coordination.home import Names
 from handler.coordination.leaders import Identity
+from handler.coordination.named_topics import IdOf
 from handler.coordination.runtime import CoordinatorRuntime, InternalTopic
 from handler.ids import NewId, NewProducerId
 from handler.pulsar.ports import Admin, Client
@@ -23,11 +24,11 @@ TransactionRuntime = CoordinatorRuntime[Coordinator]
 
 def transaction_runtime(
     client: Client, admin: Admin, config: TransactionsConfig, namespace: str, logs: Logs, own: Identity, names: Names,
-    monotonic: Callable[[], float], clock: Clock, new_id: NewId, new_producer_id: NewProducerId,
+    monotonic: Callable[[], float], clock: Clock, new_id: NewId, new_producer_id: NewProducerId, id_of: IdOf,
 ) -> TransactionRuntime:  # fmt: skip
     topic = InternalTopic(
         kind="transaction", namespace=namespace, name="__transaction_state", partitions=config.state_partitions,
         subscription=SUBSCRIPTION, producer="kafka-transactions", codec=TransactionRecords(),
     )  # fmt: skip
     coordinator = Coordinator(config, Markers(logs), monotonic, clock.wall, clock.awake, new_producer_id)
-    return CoordinatorRuntime(client, admin, topic, own, names, coordinator, clock, new_id)
+    return CoordinatorRuntime(client, admin, topic, own, names, coordinator, clock, new_id, id_of)

@@ -10,14 +10,18 @@ from handler.topics.names import TopicNames
 METADATA = "public/__kafka"
 
 
+async def nobody_asks(_: object) -> str:
+    raise AssertionError
+
+
 def home_of(own: str, learns: str) -> Home:
-    home = Home(TopicNames(own, METADATA))
+    home = Home(TopicNames(own, METADATA), nobody_asks)
     home.learn(learns)
     return home
 
 
 def test_nothing_is_translated_at_home() -> None:
-    for home in (Home(TopicNames("team/a", METADATA)), home_of("team/a", "team/a")):
+    for home in (Home(TopicNames("team/a", METADATA), nobody_asks), home_of("team/a", "team/a")):
         assert home.namespace == "team/a"
         assert home.to_own is None
         assert home.to_stored is None

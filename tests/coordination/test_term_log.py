@@ -37,12 +37,16 @@ def batch(key: bytes, value: bytes) -> bytes:
     return bytes(builder.build())
 
 
+async def nobody_asks(_: object) -> str:
+    raise AssertionError
+
+
 class Log:
     def __init__(self) -> None:
         self.marker: asyncio.Future[Position] = asyncio.get_running_loop().create_future()
         self.records: list[tuple[Record, bool]] = []
         self.keys: set[bytes] = set()
-        self.home = Home(TopicNames("public/default", "public/__kafka"))
+        self.home = Home(TopicNames("public/default", "public/__kafka"), nobody_asks)
         self.reading = _Reading(
             "t", GroupRecords(), self.home, lambda record, adopted: self.records.append((record, adopted)), self.marker, self.keys
         )

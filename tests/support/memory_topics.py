@@ -38,6 +38,9 @@ class MemoryTopics:
             raise NotPermitted("not yours")
         return (self.topic_id(name), self.partitions[name]) if name in self.partitions else None
 
+    async def id_of(self, name: str) -> uuid.UUID | None:
+        return None
+
     def scope_of(self, expression: str) -> tuple[str, str]:
         return "public/default", expression
 

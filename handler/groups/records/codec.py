@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterable
+
 from handler.coordination.codec import Codec, LegacyReader, Pair
 from handler.coordination.home import Translation
 from handler.groups.legacy import LegacyBatches
-from handler.groups.records import Record, read_record, write_key, write_value
+from handler.groups.records import (
+    OffsetCommitKey,
+    OffsetCommitValue,
+    PendingOffsetKey,
+    PendingOffsetValue,
+    Record,
+    read_record,
+    write_key,
+    write_value,
+)
 from handler.groups.records.translated import translated
 
 
@@ -18,6 +30,14 @@ class GroupRecords(Codec[Record]):
 
     def translated(self, record: Record, names: Translation) -> Record:
         return translated(record, names)
+
+    def topics_of(self, record: Record) -> Iterable[tuple[str, uuid.UUID | None]]:
+        """Those of committed offsets: only these records say ids."""
+        key, value = record
+        if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
+            yield key.topic, value.topic_id
+        elif isinstance(key, PendingOffsetKey) and isinstance(value, PendingOffsetValue):
+            yield key.topic, value.value.topic_id
 
     def legacy_reader(self) -> LegacyReader:
         return LegacyBatches()

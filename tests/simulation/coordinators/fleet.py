@@ -30,6 +30,7 @@ from tests.simulation.coordinators.written_partitions import WrittenPartitions
 from tests.simulation.history import Violation
 from tests.simulation.loop import EPOCH_SECONDS, SimulatedLoop
 from tests.simulation.machine import Machine
+from tests.support.memory_topics import MemoryTopics
 
 NAMESPACE: Final = "public/__kafka"
 TOPIC: Final = "__registers"
@@ -98,7 +99,7 @@ class Member(Machine):
         self.coordinator = RegisterCoordinator(
             self._loop.time, clock.awake, lambda shard: self._on_register_led(shard.name, shard.term, shard.values)
         )
-        self.runtime = CoordinatorRuntime(client, admin, topic, own, self.names, self.coordinator, clock, new_id)
+        self.runtime = CoordinatorRuntime(client, admin, topic, own, self.names, self.coordinator, clock, new_id, MemoryTopics().id_of)
         self.runtime.control_address = f"{self.name}:9094"
         self.runtime.ensure_candidate()
         self.groups = offsets_runtime(

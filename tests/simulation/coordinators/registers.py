@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from handler.coordination.codec import Codec, LegacyReader, Pair
@@ -32,6 +33,9 @@ class Registers(Codec[Register]):
 
     def translated(self, record: Register, names: Translation) -> Register:
         return record  # there are no topics in it
+
+    def topics_of(self, record: Register) -> Iterable[tuple[str, uuid.UUID | None]]:
+        return []
 
     def legacy_reader(self) -> LegacyReader:
         return _NoLegacy()

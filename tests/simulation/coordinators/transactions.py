@@ -20,6 +20,7 @@ from tests.simulation.coordinators.logs import JudgedTopic, State
 from tests.simulation.coordinators.written_partitions import Marker, Transaction
 from tests.simulation.history import Violation
 from tests.simulation.loop import SimulatedLoop
+from tests.support.memory_topics import MemoryTopics
 
 TOPIC: Final = "__transaction_state"
 _RECORDS: Final = TransactionRecords()
@@ -30,7 +31,9 @@ def runtime_of(
     new_id: NewId, new_producer_id: NewProducerId, logs: Logs, on_led: Callable[[str, Any, State], None],
 ) -> TransactionRuntime:  # fmt: skip
     config = TransactionsConfig(state_partitions=shards)
-    runtime = transaction_runtime(client, admin, config, namespace, logs, own, names, loop.time, clock, new_id, new_producer_id)
+    runtime = transaction_runtime(
+        client, admin, config, namespace, logs, own, names, loop.time, clock, new_id, new_producer_id, MemoryTopics().id_of
+    )  # fmt: skip
     begin = runtime.coordinator.begin
 
     def begin_and_watch(logs: Any) -> None:
