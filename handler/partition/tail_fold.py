@@ -70,11 +70,12 @@ class TailFold:
             content = self._contents.read(entry)
             fold.check_count(position, last_index, content)
         except EntryUnreadable as error:
+            self.foreign_at = now
+            said = last_index - permits_of(entry) + 1  # a broker gives each message of an entry an index
+            if self._is_held(position, fold.base_by(said, last_index)):
+                return
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("partition %s: %s", self._name, error)
-            self.foreign_at = now
-            if self._is_held(position, last_index - permits_of(entry) + 1):  # a broker gives each message of an entry an index
-                return
             folded = fold.unreadable(position, last_index, error, permits_of(entry))
             if position in self._contents.skipped:
                 self._folded.add_skipped(folded, len(entry.payload))

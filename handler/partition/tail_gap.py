@@ -46,9 +46,11 @@ class TailGap:
 
     def holds(self, position: Position, base_offset: int) -> bool:
         """Whether an entry may not be folded yet. It comes again, when it may."""
+        if self._held is not None and position > self._held[0]:
+            return True  # for the same gap, whatever it says of itself
         if not self._fold.is_gap(position, base_offset) or (position, base_offset) == self._passes:
             return False
-        if self._held is None:  # what stands behind one that is held is held for the same gap
+        if self._held is None:
             self._held = (position, base_offset)
             self._task.start()
         return True

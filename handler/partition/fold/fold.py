@@ -175,6 +175,12 @@ class Fold:
         """
         return self.knows_next_offset and base_offset > self.next_offset and position.ledger != self._ledger
 
+    def base_by(self, said: int, last_index: int) -> int:
+        """Where an entry may begin whose writer says that it begins at `said`. If the log reaches further already, that is false: then all
+        before its last offset may be missing.
+        """
+        return last_index if self.knows_next_offset and said < self.next_offset else said
+
     @property
     def _ledger(self) -> int:
         """The ledger of the last entry. In a log that held nothing: the ledger that is written next."""
@@ -287,10 +293,11 @@ class Fold:
             self._note_writer(writer, max(sequence, self.writers.get(writer, -1)))
         if earlier.knows_next_offset and earlier.replayed_from is not None and (began is None or began < earlier.replayed_from):
             # This fold has forgotten the entries before that, and reads them again.
-            self.first_offset, self._knows_first_offset = earlier.first_offset, False
+            self.first_offset = earlier.first_offset
         elif earlier.knows_next_offset:
             self.first_offset = min(self.first_offset, earlier.first_offset)
         if earlier.knows_next_offset:
+            self._knows_first_offset = earlier._knows_first_offset
             self._is_said_to_begin_at = earlier._is_said_to_begin_at
         self.replayed_from = earlier.replayed_from
         self.has_learnt = True

@@ -349,13 +349,15 @@ class Replay:
                 self._left_behind = first, await self._log.index_of(first)
             place = first if last is None else max(last, first)
             await self._fold_up_to(left, place, end, place, PERMITS)
+            if left.last_position is None:
+                await self._check_holds(left.replayed_from or first)  # else there are markers of Pulsar's alone
         except _TrimmedMeanwhile:
             self._left = None
             raise
         except IndexAlarm as alarm:
             self._partition.alarm(alarm)
             raise PartitionEnded(str(alarm)) from alarm
-        if left.knows_next_offset:  # else there are markers of Pulsar's alone
+        if left.knows_next_offset:
             self._fold.learn(left)
         self._left = None
 
@@ -524,7 +526,7 @@ class Replay:
                         earlier.end_of_the_past(is_whole=False)  # a value that is found later can't judge them
                 if position >= stop:
                     break
-        if earlier.knows_next_offset and earlier.next_offset < self._fold.first_offset:
+        if earlier.knows_next_offset and earlier.next_offset < self._fold.first_offset and not self._fold.begins_where_ends(earlier):
             await self._check_trimmed(earlier)
         return size
 
@@ -538,7 +540,8 @@ class Replay:
             count = self._contents.read_headers(entry).offset_count
         except EntryUnreadable:
             count = permits_of(entry)
-        if earlier.is_gap(entry.position, index_of(entry) - count + 1):
+        last_index = index_of(entry)
+        if earlier.is_gap(entry.position, earlier.base_by(last_index - count + 1, last_index)):
             await self._check_trimmed(earlier)
 
     async def _ask_where_it_begins(self, entry: RawEntry, earlier: Fold, begin: Position) -> None:
