@@ -13,7 +13,7 @@ from tests.simulation.stored import batches_of, values_in
 
 SENT_AGAIN_AS_NEW: Final = b"plain"
 # Of producers without an id, what is on its way together may change places.
-WITHOUT_ID: Final = (b"plain", b"forgetful")
+WITHOUT_ID: Final = (b"plain", b"forgetful", b"native")
 
 
 def check(history: History, reference: Reference, log_start: int) -> None:
@@ -33,6 +33,9 @@ def check_told(history: History, reference: Reference) -> None:
     for seen in (history.seen, history.seen_committed):
         _check_seen(history, seen, reference)
     _check_order(reference)
+    for offset, told in history.corrupt.items():
+        if offset < reference.end and offset not in reference.unreadable:
+            raise Violation(f"{told} was told that offset {offset} can't be read, where {reference.values.get(offset)!r} is")
 
 
 def _check_acknowledged(history: History, places: Mapping[bytes, list[int]]) -> None:

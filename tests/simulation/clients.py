@@ -40,7 +40,7 @@ RETRIABLE: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )  # fmt: skip
-FATAL_READS: Final = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR})
+FATAL_READS: Final = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.KAFKA_STORAGE_ERROR})
 FETCH_BYTES: Final = 2_000
 FIRST_PRODUCER: Final = 100
 Answer = tuple[ErrorCode, int]
@@ -416,6 +416,9 @@ class Consumer:
     def _take_error(self, error: ErrorCode, partition: Partition) -> None:
         if error is ErrorCode.OFFSET_OUT_OF_RANGE and self.offset < partition.log_start:
             self.offset = partition.log_start  # auto.offset.reset=earliest
+        elif error is ErrorCode.CORRUPT_MESSAGE:
+            self._history.corrupt[self.offset] = self._client.name
+            self.offset += 1  # as its application asks for
         elif error in FATAL_READS:
             raise Violation(f"{self._client.name} reads at {self.offset} and is told {error.name}")
 

@@ -23,6 +23,7 @@ from tests.simulation.history import History, Violation
 from tests.simulation.kept_topic import KeptTopic
 from tests.simulation.log_starts import LogStarts
 from tests.simulation.loop import SimulatedLoop
+from tests.simulation.natives import write_native
 from tests.simulation.node import Node
 from tests.simulation.plan import BUSY_SECONDS, PATIENCE_SECONDS, ClientKind, Fault, FaultKind, Plan
 from tests.simulation.reference import fold
@@ -64,6 +65,7 @@ class Faults:
         self._network = network
         self._history = history
         self._awaited: set[bytes] = set()  # values in ledgers that retention takes, of which a client may send the batch again
+        self._natives = 0  # entries
         self._starts: list[int] = []  # where the log began after each time that retention took something
 
     async def strike(self) -> None:
@@ -106,6 +108,8 @@ class Faults:
                 self.deleting.append(asyncio.create_task(self._delete_records(node)))
             case FaultKind.CONFIG:
                 self._change_configs()
+            case FaultKind.NATIVE:
+                self._write_natives()
             case FaultKind.REMAKE:
                 self._make_anew(fault.seconds)
             case FaultKind.QUIET:
@@ -122,6 +126,12 @@ class Faults:
                 for share in AWAY_ROLLS:
                     self._loop.call_later(share * fault.seconds, self._topic.roll)
                 self._loop.call_later(AWAY_TRIMS * fault.seconds, self._trim_all)
+
+    def _write_natives(self) -> None:
+        draw = self._chance.of("natives")
+        for _ in range(draw.choice((1, 1, 3))):
+            self._natives += 1
+            write_native(self._topic, draw, self._natives)
 
     def _let_ages_pass(self, seconds: float) -> None:
         """Of what producers have sent and not heard of, only what was kept tells."""

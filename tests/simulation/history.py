@@ -47,6 +47,7 @@ class History:
     aborted: dict[bytes, None] = field(default_factory=dict)
     undecided: dict[bytes, int] = field(default_factory=dict)  # offsets, of transactions that go on
     given_up: set[bytes] = field(default_factory=set)  # by their producers: in the log or not
+    corrupt: dict[int, str] = field(default_factory=dict)  # offsets at which consumers were told so, and who was
     counts: Counter[str] = field(default_factory=Counter)
     end: int = 0  # behind all that was acknowledged so far
     low_watermark: int = 0  # the greatest that DeleteRecords was told
@@ -62,7 +63,7 @@ class History:
         self.generation += 1
         self.acknowledged_before.update(self.acknowledged)
         self.acknowledged = {}
-        self.seen, self.seen_committed = Seen(), Seen()
+        self.seen, self.seen_committed, self.corrupt = Seen(), Seen(), {}
         self.end = self.low_watermark = 0
 
     def is_stray(self, producer: int, epoch: int) -> bool:

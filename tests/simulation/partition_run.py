@@ -11,7 +11,7 @@ from handler.partition.kept_values import extent_in
 from handler.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis, KnownProducer
 from handler.partition.log.entries import read_entry
 from handler.partition.log.formats import KAFKA
-from handler.pulsar.entry import Position
+from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
 from tests.model.topic import is_marker
@@ -40,6 +40,7 @@ from tests.simulation.node import Node
 from tests.simulation.plan import PATIENCE_SECONDS, Client, ClientKind, FaultKind, Plan
 from tests.simulation.reference import Reference, fold
 from tests.simulation.sidecar import Sidecar
+from tests.simulation.stored import is_unreadable
 from tests.simulation.topic import SimulatedTopic
 from tests.simulation.transactions import Coordinator, TransactionalProducer
 from tests.support.batches import batch
@@ -133,8 +134,12 @@ class PartitionRun:
             return self.topic.index + 1
         first, moved = present[0], self.topic.start_moved_to
         assert first.last_index is not None
-        start = first.last_index + 1 - (1 if is_marker(first) else read_entry(first).offset_count)
+        start = first.last_index + 1 - self._count_of(first)
         return max(start, moved.offset) if moved is not None and moved.position >= first.position else start
+
+    def _count_of(self, entry: RawEntry) -> int:
+        counted = 1 if is_marker(entry) else self.topic.counted.get(entry.position)
+        return read_entry(entry).offset_count if counted is None else counted
 
     @property
     def _end(self) -> int:
@@ -152,7 +157,8 @@ class PartitionRun:
     async def _check_start(self, node: Node) -> None:
         """Every sidecar says where the log begins."""
         readable = [one for one in self.topic.present if not is_marker(one)]
-        first = min([(one.last_index or 0) + 1 - read_entry(one).offset_count for one in readable[:1]], default=self.topic.index + 1)
+        counts = [1 if is_unreadable(one) else self._count_of(one) for one in readable[:1]]  # where such an entry begins nobody knows
+        first = min([(one.last_index or 0) + 1 - count for one, count in zip(readable, counts, strict=False)], default=self.topic.index + 1)
         told: int | None = None
         if max(first, self._log_start) < self.history.low_watermark:  # there may be markers before the first record
             raise Violation(f"the log begins at {self._log_start}, and DeleteRecords was told {self.history.low_watermark}")

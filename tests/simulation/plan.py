@@ -45,6 +45,7 @@ class FaultKind(StrEnum):
     AGES = "ages"  # producers stand still; retention takes what they wrote last; sidecars close the partition, or are killed
     CONFIG = "config"  # the topic's configs change: the format of its entries, say
     REMAKE = "remake"  # the topic is deleted, and another of the same name is made
+    NATIVE = "native"  # another program writes entries that some can read, and nobody can count
     QUIET = "quiet"  # producers with ids write nothing until others may have forgotten them
 
 
@@ -144,6 +145,7 @@ class Plan:
 _DRAWN_APART: Final = frozenset(
     {
         FaultKind.MARK, FaultKind.QUIET, FaultKind.DELETE, FaultKind.AWAY, FaultKind.AGES, FaultKind.CONFIG, FaultKind.REMAKE,
+        FaultKind.NATIVE,
     }
 )  # fmt: skip
 
@@ -151,6 +153,7 @@ _DRAWN_APART: Final = frozenset(
 # Faults of one partition. None of them ends or stops a process.
 _OF_ONE_PARTITION: Final = (FaultKind.CUT, FaultKind.UNLOAD, FaultKind.CRASH, FaultKind.ROLL, FaultKind.CLOSE, FaultKind.TRIM)
 TWO_PARTITIONS: Final = 0.3
+WITH_NATIVES: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +257,11 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         lives = Chance(seed).of("lives")
         for _ in range(lives.choice((0, 0, 0, 1, 2))):
             faults.append(Fault(round(lives.uniform(0.5, BUSY_SECONDS), 4), FaultKind.REMAKE, 0, lives.choice((0.0, 0.2, 3.0))))
+    natives = Chance(seed).of("natives")
+    if natives.random() < WITH_NATIVES:
+        bounds = replace(bounds, is_replicated=False)  # what a replicator makes of such entries is not modelled
+        for _ in range(natives.choice((1, 4, 20))):
+            faults.append(Fault(round(natives.uniform(0.0, BUSY_SECONDS), 4), FaultKind.NATIVE))
     faults.sort(key=lambda fault: fault.at)
     return Plan(seed, bounds, tuple(clients), tuple(faults))
 

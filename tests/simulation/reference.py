@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from handler.pulsar.entry import RawEntry
-from tests.simulation.stored import SEQUENCES, Batch, batches_of, numbers_of, values_in
+from tests.simulation.stored import NATIVE, SEQUENCES, Batch, batches_of, is_unreadable, numbers_of, values_in
 
 _REMEMBERED: Final = 5
 
@@ -38,6 +38,7 @@ class Reference:
     values: dict[int, bytes] = field(default_factory=dict)
     strays: dict[int, bytes] = field(default_factory=dict)  # what may be there or not, by offset
     hidden: dict[int, bytes] = field(default_factory=dict)
+    unreadable: set[int] = field(default_factory=set)  # offsets of entries that nobody can read, and of what is missing before these
     end: int = 0
 
     @property
@@ -67,8 +68,12 @@ def fold(entries: Sequence[RawEntry], is_stray: Callable[[int, int], bool] = lam
         metadata = entry.message_metadata
         if metadata.HasField("marker_type"):
             continue
+        if is_unreadable(entry):
+            assert entry.last_index is not None
+            found.unreadable.update(range(found.end, entry.last_index + 1))
+            found.end = entry.last_index + 1
         batches = list(batches_of(entry))
-        is_resent = metadata.sequence_id <= written.get(metadata.producer_name, -1)
+        is_resent = metadata.producer_name != NATIVE and metadata.sequence_id <= written.get(metadata.producer_name, -1)
         if not is_resent:
             written[metadata.producer_name] = metadata.sequence_id + len(batches) - 1
         for batch, number in zip(batches, numbers_of(metadata, len(batches)), strict=True):

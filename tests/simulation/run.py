@@ -156,7 +156,7 @@ def run_plan(plan: Plan) -> Result:
         runs.append(Run(plan, loop, chance))
         await runs[0].go()
 
-    outcome = simulated(chance, constants(plan.bounds), go)
+    outcome = simulated(chance, constants(plan.bounds), go, has_unreadable=any(fault.kind is FaultKind.NATIVE for fault in plan.faults))
     (run,) = runs
     return Result(plan, outcome.violation, run.operations, run.struck, outcome.steps, outcome.seconds)
 

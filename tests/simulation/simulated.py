@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
+from prometheus_client import Counter
+
 from handler.tasks import Pace
 from handler.telemetry import metrics
 from tests.simulation.chance import Chance
@@ -22,16 +24,24 @@ THREAD_SECONDS: Final = (0.0, 0.001, 0.05)
 Constant = tuple[ModuleType, str, float]
 
 
+# What may never be counted.
+TROUBLES: Final = (metrics.INTERNAL_ERRORS, metrics.INDEX_ALARMS, metrics.UNREADABLE_ENTRIES)
+
+
 class Outcome(NamedTuple):
     violation: str | None
     steps: int
     seconds: float  # virtual
 
 
-def simulated(chance: Chance, constants: Sequence[Constant], go: Callable[[SimulatedLoop], Awaitable[None]]) -> Outcome:
+def simulated(
+    chance: Chance, constants: Sequence[Constant], go: Callable[[SimulatedLoop], Awaitable[None]], *, has_unreadable: bool = False
+) -> Outcome:  # fmt: skip
+    """`has_unreadable`: entries that nobody can read are written on purpose."""
     threads = chance.of("threads")
     loop = SimulatedLoop(lambda: threads.choice(THREAD_SECONDS))
-    before = _troubles()
+    never = TROUBLES[:-1] if has_unreadable else TROUBLES
+    before = _troubles(never)
     gc.disable()  # what is collected when would decide what happens when
     Pace.clock = loop.time
     violation = None
@@ -39,7 +49,7 @@ def simulated(chance: Chance, constants: Sequence[Constant], go: Callable[[Simul
         asyncio.set_event_loop(loop)
         with _set(constants):
             loop.run_until_complete(_in(go(loop)))
-        counted = {name: now - before.get(name, 0) for name, now in _troubles().items() if now > before.get(name, 0)}
+        counted = {name: now - before.get(name, 0) for name, now in _troubles(never).items() if now > before.get(name, 0)}
         if counted or loop.failures:
             violation = f"troubles: {counted} {_told(loop.failures)}"
     except (Violation, Endless) as found:
@@ -75,10 +85,9 @@ def _told(failures: list[dict[str, Any]]) -> list[str]:
     return [str(one.get("exception") or one["message"]) for one in failures[:3]]
 
 
-def _troubles() -> dict[str, float]:
-    """What may never be counted."""
+def _troubles(counters: Sequence[Counter]) -> dict[str, float]:
     found = {}
-    for counter in (metrics.INTERNAL_ERRORS, metrics.INDEX_ALARMS, metrics.UNREADABLE_ENTRIES):
+    for counter in counters:
         for family in counter.collect():
             for sample in family.samples:
                 if sample.name.endswith("_total"):

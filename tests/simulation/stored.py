@@ -21,7 +21,9 @@ _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
 _CODEC: Final = 0x7
 _GZIP: Final = 1  # Kafka's
+LZ4: Final = 1  # Pulsar's: it is never unfolded here
 _ZLIB: Final = 2  # Pulsar's
+NATIVE: Final = b"native"  # producer of what another program has written
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,22 @@ class Batch:
 def batches_of(entry: RawEntry) -> Iterator[Batch]:
     metadata = entry.message_metadata
     facts = next((bytes(pair.value) for pair in metadata.properties if pair.key == b"kafka.batch"), None)
+    if metadata.producer_name == NATIVE:
+        return _native_batches(entry)
     return _kafka_batches(entry) if facts is None else iter((_pulsar_batch(entry, metadata, facts),))
+
+
+def is_unreadable(entry: RawEntry) -> bool:
+    metadata = entry.message_metadata
+    return metadata.producer_name == NATIVE and metadata.compression == LZ4
+
+
+def _native_batches(entry: RawEntry) -> Iterator[Batch]:
+    """Of another program: one of messages, or none where nobody can read it."""
+    if not is_unreadable(entry):
+        count = entry.message_metadata.num_messages_in_batch
+        assert entry.last_index is not None
+        yield Batch(entry.last_index + 1 - count, count, -1, 0, 0, False, False, 0, bytes(entry.payload), has_messages=True)
 
 
 def _pulsar_batch(entry: RawEntry, metadata: MessageMetadata, facts: bytes) -> Batch:

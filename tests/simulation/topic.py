@@ -7,6 +7,9 @@ import math
 from contextvars import Context
 from typing import Final
 
+from handler.pulsar.entry import Position
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from tests.model.conduct import NOBODYS
 from tests.model.topic import Topic
 from tests.model.view import View
 from tests.simulation.chance import Chance
@@ -15,6 +18,8 @@ from tests.simulation.plan import Bounds
 
 # A ledger is kept for at least so long after it was closed. Brokers keep theirs for minutes.
 LEAST_RETENTION_SECONDS: Final = 15.0
+# An entry is stored within milliseconds, mostly.
+ADDED_SECONDS: Final = 0.003
 
 
 class SimulatedTopic(Topic):
@@ -28,6 +33,7 @@ class SimulatedTopic(Topic):
         self.loop = loop
         self.chance = chance
         self.bounds = bounds
+        self.counted: dict[Position, int] = {}  # how many messages the broker was told, of what others have appended
         self._ended: dict[int, float] = {}  # when each ledger was closed
 
     @property
@@ -49,6 +55,13 @@ class SimulatedTopic(Topic):
     def _new_ledger(self) -> None:
         self._ended[self.ledger] = self.loop.time()
         super()._new_ledger()
+
+    def append_soon(self, metadata: MessageMetadata, count: int, payload: bytes) -> None:
+        """What another program writes, once all that is being added is stored."""
+        if self._adding:
+            self.loop.call_later(ADDED_SECONDS, self.append_soon, metadata, count, payload, context=NOBODYS)
+        else:
+            self.counted[self.append(metadata, count, payload)] = count
 
     def trim(self) -> None:
         """Whole ledgers go, and never the one that is written, or one that was just closed."""
