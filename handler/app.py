@@ -212,7 +212,7 @@ class Sidecar:
         peer_transactions = PeerTransactions(self.services.transactions, groups)
         answers = Answers(
             serve=self._serve_peer, topics_deleted=self._forget_topics, transactions=peer_transactions,
-            ping=self.fleet.on_ping, warm=partial(warm, self.services), heard_of=catalog.has_neighbour,
+            ping=self.fleet.on_ping, warm=partial(warm, self.services), heard_of=self._hear_of_namespace,
         )  # fmt: skip
         self.stop_asked = asyncio.Event()
         self.control = ControlServer(own.name, answers, Further(ADMIN, AdminService(self.services, self.stop_asked.set), FROM_THIS_HOST))
@@ -300,6 +300,11 @@ class Sidecar:
             return b"".join(handled.encode(answer))[4:]
         finally:
             self._requests.release(len(frame))
+
+    def _hear_of_namespace(self, namespace: str) -> None:
+        """Another sidecar that has this one for its own passes a request on."""
+        self.services.catalog.has_neighbour(namespace)
+        self.services.groups.leaders.hear_of(namespace)
 
     def _forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
         """Another sidecar has deleted them."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from handler.apis.api import Api, Call, Services
+from handler.apis.routing.member_words import joining_in_full
 from handler.apis.routing.to_coordinator import client_host, to_coordinator
 from handler.groups.classic import members
 from handler.groups.coordinator import new_member_id
@@ -57,4 +58,6 @@ def _response(joined: members.JoinResult) -> JoinGroupResponse:
     )
 
 
-API: Final = Api("JoinGroup", JoinGroupRequest, JoinGroupResponse, 0, 9, to_coordinator(_handle, _refuse), ends_with_client=True)
+_routed: Final = joining_in_full(to_coordinator(_handle, _refuse))
+
+API: Final = Api("JoinGroup", JoinGroupRequest, JoinGroupResponse, 0, 9, _routed, ends_with_client=True)

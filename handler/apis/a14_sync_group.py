@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from handler.apis.api import Api, Call, Services
+from handler.apis.routing.member_words import syncing_in_full
 from handler.apis.routing.to_coordinator import to_coordinator
 from handler.groups.classic import members
 from handler.wire.error_code import ErrorCode
@@ -34,4 +35,6 @@ def _response(synced: members.SyncResult) -> SyncGroupResponse:
     )
 
 
-API: Final = Api("SyncGroup", SyncGroupRequest, SyncGroupResponse, 0, 5, to_coordinator(_handle, _refuse), ends_with_client=True)
+_routed: Final = syncing_in_full(to_coordinator(_handle, _refuse))
+
+API: Final = Api("SyncGroup", SyncGroupRequest, SyncGroupResponse, 0, 5, _routed, ends_with_client=True)

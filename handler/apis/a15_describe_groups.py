@@ -13,6 +13,7 @@ from typing import Final
 
 from handler.apis.api import Api, Call, Services
 from handler.apis.routing.fan_out import Parts, ask_peer, fan_out
+from handler.apis.routing.member_words import described_in_own
 from handler.coordination.directory import Leader
 from handler.coordination.errors import CoordinatorError
 from handler.groups.classic.machine import ClassicGroup
@@ -37,7 +38,8 @@ async def _handle(services: Services, call: Call, request: DescribeGroupsRequest
         return (await ask_peer(services, call, leader, part, DescribeGroupsResponse)).groups
 
     parts = Parts(group_of=str, here=here, elsewhere=elsewhere, refuse=_refused)
-    return DescribeGroupsResponse(groups=await fan_out(services, call, parts, request.groups))
+    groups = await fan_out(services, call, parts, request.groups)
+    return DescribeGroupsResponse(groups=await described_in_own(services, call, groups))
 
 
 def _describe(services: Services, call: Call, group_id: str) -> DescribedGroup:

@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from handler.apis.answer_share import AnswerShare
 from handler.apis.fetch_session_cache import FetchSessionCache
+from handler.apis.member_forms import RememberedForms
 from handler.apis.promise import Promise
 from handler.apis.redirects import FetchRedirects, ProduceRedirects
 from handler.apis.refused_batches import RefusedBatches
@@ -103,6 +104,7 @@ class Services:
     clock: Callable[[], float]
     wall_clock: Callable[[], int]  # milliseconds
     settings: Config = field(default_factory=Config)  # the whole configuration: DescribeConfigs of a node reads it
+    member_forms: RememberedForms = field(default_factory=RememberedForms)
     produce_partitions: ResolvedPartitions = field(default_factory=ResolvedPartitions)
     fetch_partitions: ResolvedPartitions = field(default_factory=ResolvedPartitions)
     produce_redirects: ProduceRedirects = field(default_factory=ProduceRedirects)
@@ -111,6 +113,11 @@ class Services:
     @property
     def names(self) -> TopicNames:
         return self.catalog.names
+
+    @property
+    def names_in_full(self) -> bool:
+        """Whether members of groups name topics in full to each other (see `routing.member_words`)."""
+        return self.groups.leaders.are_shared
 
     @property
     def generation(self) -> int:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, Protocol, Self
 
 # So many topics' names are translated once.
-MOST_TRANSLATED: Final = 10_000
+MOST_TRANSLATED: Final = 50_000
 
 
 class Names(Protocol):

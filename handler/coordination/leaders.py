@@ -60,6 +60,7 @@ class Leaders:
         self._directory = directory
         self._candidate = candidate
         self._is_leaving = False
+        self._are_shared = False
         self._deciding: Shared[int, Leader | ErrorCode | None] = Shared()
         self._loop = asyncio.get_running_loop()
 
@@ -87,6 +88,18 @@ class Leaders:
         """
         others = self._directory.advertised(Address(self._own.node_id, self._own.advertised)) if self._own.advertised else []
         return [other for other in others if other.namespace in ("", self._own.namespace)]
+
+    def hear_of(self, namespace: str) -> None:
+        """A sidecar whose clients name topics of this namespace without one passes requests on to this one."""
+        if namespace != self._own.namespace:
+            self._are_shared = True
+
+    @property
+    def are_shared(self) -> bool:
+        """Whether sidecars of several namespaces share the groups, and all know what that means. Those of 0.2 do not."""
+        others = self._directory.others
+        is_shared = self._are_shared or any(other.namespace not in ("", self._own.namespace) for other in others)
+        return is_shared and all(other.stored_format > 0 for other in others)
 
     def shared_nodes(self) -> Collection[int]:
         """Node ids that several sidecars have: clients are told of none of these."""

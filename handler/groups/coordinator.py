@@ -308,7 +308,7 @@ class Coordinator:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if group.members and group.protocol_type != CONSUMER_PROTOCOL:
             return ErrorCode.NON_EMPTY_GROUP
-        subscribed = self._subscribed(group)
+        subscribed = self._subscribed(group, [topic for topic, _ in partitions])
         errors = dict.fromkeys(partitions, ErrorCode.NONE)
         for partition in partitions:
             if subscribed is None or partition[0] in subscribed:
@@ -320,10 +320,15 @@ class Coordinator:
         await shard.term.store_and_wait(gone + shard.pending.deletion(group_id, deleted))
         return errors
 
-    def _subscribed(self, group: Group) -> frozenset[str] | None:
-        """The topics of a group's members, under the names that offsets are kept by."""
+    def _subscribed(self, group: Group, offered: Iterable[str]) -> frozenset[str] | None:
+        """The topics of a group's members, under the names that offsets are kept by.
+
+        Members at a sidecar of another namespace mean a topic there, and do not say where: so each that is offered is one of theirs.
+        """
         topics = group.subscribed_topics if group.members else frozenset()
-        return None if topics is None else frozenset(map(self._topic_name, topics))
+        if topics is None:
+            return None
+        return frozenset(map(self._topic_name, topics)) | {topic for topic in offered if topic.rpartition("/")[2] in topics}
 
     # --- groups
 
@@ -376,7 +381,7 @@ class Coordinator:
             if group.group_id in being_committed:
                 continue
             offsets = shard.offsets.get(group.group_id, {})
-            gone = expired(group, self._subscribed(group), offsets, now, retention)
+            gone = expired(group, self._subscribed(group, {topic for topic, _ in offsets}), offsets, now, retention)
             if gone:
                 log.info("group %s: %d offsets have expired", group.group_id, len(gone))
             if group.is_empty and not group.awaits_somebody and len(gone) == len(offsets):

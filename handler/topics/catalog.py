@@ -368,7 +368,8 @@ class Catalog:
         """
         if namespace == self.names.default_namespace:
             return {name: name for name in map(self.names.kafka, await self.list_names())}
-        return {name.local: self.names.kafka(name) for name in await self._names_in(namespace)}
+        named, internal = await asyncio.gather(self._names_in(namespace), self._internal())
+        return {name.local: self.names.kafka(name) for name in chain(named, internal)}
 
     async def _names_in(self, namespace: str) -> list[TopicName]:
         found = await asyncio.gather(self._listed_in(namespace), self._unpartitioned(namespace))

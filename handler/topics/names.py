@@ -24,7 +24,7 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _LEGAL_PART: Final = re.compile(r"[a-zA-Z0-9_.=:-]+")  # Pulsar's NamedEntity
 _PARTITION: Final = re.compile(r".*-partition-\d+")
 # An expression that is matched against the topics of another namespace, by their short names. No name begins with a colon.
-_SCOPED: Final = re.compile(r"persistent://([^/]+/[^/]+)/:(.*)", re.DOTALL)
+_SCOPED: Final = re.compile(r"persistent://(?P<tenant>[^/]+)/(?P<namespace>[^/]+)/:(?P<expression>.*)", re.DOTALL)
 
 INTERNAL: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__log_starts", "__kept_states", "__transactional_partitions", "__fleet_members"}
@@ -102,8 +102,8 @@ class TopicNames:
         if len(parts) != 3:
             raise InvalidTopicName(f"{name}: write t, tenant/namespace/t or persistent://tenant/namespace/t")
         tenant, namespace, local = parts
-        if not (_LEGAL_PART.fullmatch(tenant) and _LEGAL_PART.fullmatch(namespace)) or {tenant, namespace} & {".", ".."}:
-            raise InvalidTopicName(f"{name}: the tenant or namespace has characters that Pulsar does not allow")
+        if not (_is_part(tenant) and _is_part(namespace)):
+            raise InvalidTopicName(f"{name[:MAX_LENGTH]}: the tenant or namespace has characters that Pulsar does not allow, or too many")
         if not _LEGAL.fullmatch(local) or local in (".", "..") or len(local) > MAX_LENGTH:
             raise InvalidTopicName(f"{name}: a topic name has 1 to {MAX_LENGTH} of the characters a-z A-Z 0-9 . _ -")
         if _PARTITION.fullmatch(local):
@@ -149,7 +149,9 @@ class TopicNames:
     def scope_of(self, expression: str) -> tuple[str, str]:
         """The namespace whose topics have short names for a regular expression, and the expression alone."""
         scoped = _SCOPED.fullmatch(expression)
-        return (scoped[1], scoped[2]) if scoped else (self.default_namespace, expression)
+        if scoped is None or not (_is_part(scoped["tenant"]) and _is_part(scoped["namespace"])):
+            return self.default_namespace, expression
+        return f"{scoped['tenant']}/{scoped['namespace']}", scoped["expression"]
 
     def from_pulsar(self, topic: str) -> TopicName | None:
         """A topic as the admin API lists it; None for what Kafka clients have no name for."""
@@ -157,3 +159,8 @@ class TopicNames:
             return self.parse(topic)
         except InvalidTopicName:
             return None
+
+
+def _is_part(name: str) -> bool:
+    """Whether Pulsar may have a tenant or a namespace of this name."""
+    return _LEGAL_PART.fullmatch(name) is not None and name not in (".", "..") and len(name) <= MAX_LENGTH

@@ -208,6 +208,19 @@ async def test_a_batch_that_no_transaction_is_open_for_is_refused(sidecar: Sidec
     assert not sidecar.logs["persistent://public/default/t-partition-0"].entries
 
 
+async def test_a_partition_is_added_once_by_all_names_of_its_topic(sidecar: Sidecar) -> None:
+    producer = Producer(sidecar, V1)
+    await producer.init()
+    names = ("t", "public/default/t")
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="x", v3_and_below_producer_id=producer.id, v3_and_below_producer_epoch=producer.epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in names],
+    )  # fmt: skip
+    answer = await sidecar.ask(request, 3)
+    assert [one.name for one in answer.results_by_topic_v3_and_below] == list(names)
+    assert all(one.results_by_partition[0].partition_error_code is NONE for one in answer.results_by_topic_v3_and_below)
+
+
 async def test_partitions_are_added_all_or_none(sidecar: Sidecar) -> None:
     producer = Producer(sidecar, V1)
     await producer.init()

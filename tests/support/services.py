@@ -221,6 +221,10 @@ class LocalGroups:
     async def leader_of_shard(self, number: int) -> Leader | None:
         return None
 
+    @property
+    def are_shared(self) -> bool:
+        return False
+
     async def known_leaders(self) -> list[Leader]:
         return []
 

@@ -10,12 +10,10 @@ from typing import Generic, TypeVar
 
 from handler.apis.api import Call, Services
 from handler.apis.late import LATE_GROUP, in_time
-from handler.apis.routing.to_coordinator import GROUPS, Coordinated, pass_on
+from handler.apis.routing.to_coordinator import GROUPS, Coordinated, pass_on, read_answer
 from handler.coordination.directory import Leader
 from handler.coordination.errors import CoordinatorError
-from handler.errors import ProtocolError
 from handler.wire.error_code import ErrorCode
-from handler.wire.headers import response_header
 from handler.wire.message import Message
 
 log = logging.getLogger(__name__)
@@ -96,10 +94,4 @@ async def ask_peer(services: Services, call: Call, leader: Leader, request: Mess
     """The answer of another sidecar to `request`, which is like the call's own."""
     frame = bytearray(call.frame[: call.body_at])
     request.write(call.version, frame)
-    raw = await pass_on(services, call, leader, request, bytes(frame))
-    skip = len(response_header(response, call.version, 0))
-    try:  # of a fellow sidecar as many elements are taken as it sends
-        return response.read(call.version, memoryview(raw)[skip:], max_elements=len(raw))
-    except ProtocolError as error:
-        log.warning("the answer of sidecar %s can't be read: %s", leader.name, error)
-        raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE) from error
+    return read_answer(await pass_on(services, call, leader, request, bytes(frame)), response, call.version)

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from handler.groups.records.subscription import renamed_parts, renamed_subscription
-from handler.groups.vocabulary import CONSUMER_PROTOCOL
 from handler.topics.names import InvalidTopicName, TopicNames
 from handler.wire.headers import response_header
 from handler.wire.message import Message, Struct
@@ -17,13 +15,10 @@ from handler.wire.messages import (
     add_partitions_to_txn,
     consumer_group_describe,
     consumer_group_heartbeat,
-    describe_groups,
     describe_transactions,
-    join_group,
     offset_commit,
     offset_delete,
     offset_fetch,
-    sync_group,
     txn_offset_commit,
 )
 
@@ -32,13 +27,10 @@ ANSWERS: Final[Mapping[type[Message], type[Message]]] = {
     add_partitions_to_txn.AddPartitionsToTxnRequest: add_partitions_to_txn.AddPartitionsToTxnResponse,
     consumer_group_describe.ConsumerGroupDescribeRequest: consumer_group_describe.ConsumerGroupDescribeResponse,
     consumer_group_heartbeat.ConsumerGroupHeartbeatRequest: consumer_group_heartbeat.ConsumerGroupHeartbeatResponse,
-    describe_groups.DescribeGroupsRequest: describe_groups.DescribeGroupsResponse,
     describe_transactions.DescribeTransactionsRequest: describe_transactions.DescribeTransactionsResponse,
-    join_group.JoinGroupRequest: join_group.JoinGroupResponse,
     offset_commit.OffsetCommitRequest: offset_commit.OffsetCommitResponse,
     offset_delete.OffsetDeleteRequest: offset_delete.OffsetDeleteResponse,
     offset_fetch.OffsetFetchRequest: offset_fetch.OffsetFetchResponse,
-    sync_group.SyncGroupRequest: sync_group.SyncGroupResponse,
     txn_offset_commit.TxnOffsetCommitRequest: txn_offset_commit.TxnOffsetCommitResponse,
 }
 # Where names of topics are.
@@ -67,20 +59,6 @@ _EXPRESSIONS: Final[Mapping[type[Struct], str]] = {
 }
 
 
-# Where members of classic groups say what they subscribe to, and are told what they own: in bytes that are Kafka's if the group's protocol
-# is that of consumers.
-_SUBSCRIPTIONS: Final[Mapping[type[Struct], str]] = {
-    describe_groups.DescribedGroupMember: "member_metadata",
-    join_group.JoinGroupRequestProtocol: "metadata",
-    join_group.JoinGroupResponseMember: "metadata",
-}
-_ASSIGNMENTS: Final[Mapping[type[Struct], str]] = {
-    describe_groups.DescribedGroupMember: "member_assignment",
-    sync_group.SyncGroupRequestAssignment: "assignment",
-    sync_group.SyncGroupResponse: "assignment",
-}
-
-
 class _Renaming(NamedTuple):
     name: Callable[[str], str]
     expression: Callable[[str], str]
@@ -96,7 +74,7 @@ class Exchange(NamedTuple):
 def exchange(request: Message, version: int, own: TopicNames, theirs: TopicNames) -> Exchange | None:
     """None where nothing in the request, nor in its answer, is the name of a topic."""
     response = ANSWERS.get(type(request))
-    if response is None or not _is_of_consumers(request):
+    if response is None:
         return None
     asked: dict[str, list[str]] = {}  # by the name that the other is told: the same topic may be asked for by several names
     said: dict[str, str] = {}  # what the other may repeat in a sentence
@@ -135,10 +113,6 @@ def exchange(request: Message, version: int, own: TopicNames, theirs: TopicNames
     return Exchange(_written(copy, version), answer_in_own)
 
 
-def _is_of_consumers(request: Message) -> bool:
-    return not isinstance(request, join_group.JoinGroupRequest) or request.protocol_type == CONSUMER_PROTOCOL
-
-
 def _written(message: Message, version: int) -> bytes:
     body = bytearray()
     message.write(version, body)
@@ -147,15 +121,10 @@ def _written(message: Message, version: int) -> bytes:
 
 def _rename(part: Any, to: _Renaming) -> None:
     """Give the topics in a message, or in a part of one, other names."""
-    for places, renamed in (
-        (_NAMES, lambda value: _renamed(value, to.name)), (_EXPRESSIONS, lambda value: _renamed(value, to.expression)),
-        (_SUBSCRIPTIONS, lambda value: renamed_subscription(value, to.name)), (_ASSIGNMENTS, lambda value: renamed_parts(value, to.name)),
-    ):  # fmt: skip
+    for places, rename in ((_NAMES, to.name), (_EXPRESSIONS, to.expression)):
         where = places.get(type(part))
         if where is not None:
-            setattr(part, where, renamed(getattr(part, where)))
-    if isinstance(part, describe_groups.DescribedGroup) and part.protocol_type != CONSUMER_PROTOCOL:
-        return
+            setattr(part, where, _renamed(getattr(part, where), rename))
     for _, value in part.fields():
         if isinstance(value, Struct):
             _rename(value, to)

@@ -25,6 +25,7 @@ from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
+from handler.wire.headers import response_header
 from handler.wire.message import Message
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ limited = RateLimitedLog(log)
 
 
 G = TypeVar("G", bound=Message)  # a request about one key
+M = TypeVar("M", bound=Message)
 
 
 class Coordinated(NamedTuple):
@@ -130,6 +132,19 @@ async def pass_on(services: Services, call: Call, leader: Leader, request: Messa
         return await in_a_thread(partial(in_full.answer_in_own, answer))
     except ProtocolError as error:
         log.warning("the answer of sidecar %s can't be read: %s", leader.name, error)
+        raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE) from error
+
+
+def read_answer(answer: Response, response: type[M], version: int) -> M:
+    """An answer that another sidecar has given is bytes yet. CoordinatorError where these can't be read."""
+    if isinstance(answer, response):
+        return answer
+    assert isinstance(answer, bytes)
+    skip = len(response_header(response, version, 0))
+    try:  # of a fellow sidecar as many elements are taken as it sends
+        return response.read(version, memoryview(answer)[skip:], max_elements=len(answer))
+    except ProtocolError as error:
+        log.warning("the answer of another sidecar can't be read: %s", error)
         raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE) from error
 
 

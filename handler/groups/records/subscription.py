@@ -71,14 +71,25 @@ def write_parts(partitions: Mapping[str, frozenset[int]], version: int) -> bytes
 
 
 def renamed_subscription(value: bytes, rename: Callable[[str], str]) -> bytes:
-    """A subscription with other names for its topics. What can't be read stays as it is."""
+    """A subscription with other names for its topics. What can't be read stays as it is. (kafka-go says version 1, and does not write what
+    is owned.)
+    """
     reader = Reader(value)
     try:
         version = reader.number(">h")
         topics = reader.array(reader.text)
-        user_data = reader.nullable_data()
-        owned = _renamed_partitions(reader, rename) if version >= OWNED_SINCE else b""
-        return struct.pack(">h", version) + array(text(rename(topic)) for topic in topics) + _data(user_data) + owned + reader.rest()
+    except (RecordUnreadable, UnicodeDecodeError):
+        return value
+    behind = reader.rest()
+    owned = _renamed_owned(behind, rename) if version >= OWNED_SINCE else behind
+    return struct.pack(">h", version) + array(text(rename(topic)) for topic in topics) + owned
+
+
+def _renamed_owned(value: bytes, rename: Callable[[str], str]) -> bytes:
+    """What stands behind the topics: user data, and what is owned."""
+    reader = Reader(value)
+    try:
+        return _data(reader.nullable_data()) + _renamed_partitions(reader, rename) + reader.rest()
     except (RecordUnreadable, UnicodeDecodeError):
         return value
 

@@ -1,13 +1,10 @@
-"""Records of groups with other names for their topics, also in what members of classic groups say in Kafka's own words."""
+"""Records of groups with other names for their topics. What members of classic groups say to each other names topics in full already."""
 
 from __future__ import annotations
 
 from handler.coordination.home import Translation
 from handler.groups.records import Key, OffsetCommitKey, PendingOffsetKey, Record, Value
-from handler.groups.records.classic import GroupMetadataValue
 from handler.groups.records.consumer import MemberMetadataValue, RegularExpressionKey, RegularExpressionValue
-from handler.groups.records.subscription import renamed_parts, renamed_subscription
-from handler.groups.vocabulary import CONSUMER_PROTOCOL
 
 
 def translated(record: Record, names: Translation) -> Record:
@@ -22,22 +19,10 @@ def _key(key: Key, names: Translation) -> Key:
 
 
 def _value(value: Value, names: Translation) -> Value:
-    if isinstance(value, GroupMetadataValue):
-        return _classic_group(value, names) if value.protocol_type == CONSUMER_PROTOCOL else value
     if isinstance(value, MemberMetadataValue):
         regex = None if value.regex is None else names.expression(value.regex)
-        classic = value.classic
-        if classic is not None:
-            classic = classic._replace(protocols=tuple((name, renamed_subscription(said, names.name)) for name, said in classic.protocols))
-        return value._replace(topics=tuple(map(names.name, value.topics)), regex=regex, classic=classic)
+        # A classic member is to be given partitions of topics by the names that it has said: where these are full ones they are so for all.
+        said = value.classic is not None
+        topics = tuple(name if said and "/" in name else names.name(name) for name in value.topics)
+        return value._replace(topics=topics, regex=regex)
     return value._replace(topics=frozenset(map(names.name, value.topics))) if isinstance(value, RegularExpressionValue) else value
-
-
-def _classic_group(group: GroupMetadataValue, names: Translation) -> GroupMetadataValue:
-    members = (
-        member._replace(
-            subscription=renamed_subscription(member.subscription, names.name), assignment=renamed_parts(member.assignment, names.name)
-        )
-        for member in group.members
-    )
-    return group._replace(members=tuple(members))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -13,8 +13,13 @@ import pytest
 from handler.apis.promise import settled
 from handler.coordination.directory import Leader
 from handler.coordination.errors import CoordinatorError
+from handler.coordination.primitives import text
 from handler.errors import ProtocolError
 from handler.fleet.peers import PeerUnavailable
+from handler.groups.classic.machine import ClassicGroup
+from handler.groups.classic.members import Member
+from handler.groups.records.subscription import read_parts, write_parts
+from handler.groups.vocabulary import CONSUMER_PROTOCOL
 from handler.server.dispatch import Dispatcher
 from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
@@ -23,9 +28,10 @@ from handler.wire.message import Message
 from handler.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from handler.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from handler.wire.messages.delete_topics import DeleteTopicsRequest
-from handler.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from handler.wire.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest, DescribeGroupsResponse
 from handler.wire.messages.fetch import FetchRequest
 from handler.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from handler.wire.messages.metadata import MetadataRequest
 from handler.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -35,6 +41,7 @@ from handler.wire.messages.offset_commit import (
 )
 from handler.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics, OffsetFetchResponse
 from handler.wire.messages.produce import ProduceRequest
+from handler.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from tests.support.services import Client, Sidecar
 
 THERE = Leader("other", 2, "", "other:9000")
@@ -49,6 +56,7 @@ class Pair:
         self.namespace_there = namespace_there
         self.passed_on: list[int] = []
         self.away = False
+        self.all_are_new = True  # no sidecar of 0.2 is there
         for one in (self.here, self.there):
             one.admin.make("t")
         services = replace(self.here.services, groups=cast(Any, self), peers=cast(Any, self))
@@ -71,6 +79,10 @@ class Pair:
 
     def is_here(self, group_id: str) -> bool:
         return group_id.startswith("here")
+
+    @property
+    def are_shared(self) -> bool:
+        return self.namespace_there != self.here.catalog.names.default_namespace and self.all_are_new
 
     async def leader(self, group_id: str) -> Leader | None:
         if group_id == "elected":
@@ -268,3 +280,106 @@ async def test_an_expression_that_can_not_be_read_is_refused_in_the_words_of_its
     answer = await neighbours.ask(request, 1, ConsumerGroupHeartbeatResponse)
     assert answer.error_code is ErrorCode.INVALID_REGULAR_EXPRESSION
     assert f"`{regex}`" in (answer.error_message or "")
+
+
+# --- what members of classic groups say to each other
+
+
+def said(*topics: str) -> bytes:
+    """A subscription."""
+    return struct.pack(">hi", 0, len(topics)) + b"".join(map(text, topics)) + b"\xff\xff\xff\xff"
+
+
+async def joined(
+    pair: Pair, group: str, *topics: str, member_id: str = "", protocol_type: str = CONSUMER_PROTOCOL
+) -> JoinGroupResponse:  # fmt: skip
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=said(*topics))]
+    request = JoinGroupRequest(
+        group_id=group, session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id=member_id, protocol_type=protocol_type,
+        protocols=protocols,
+    )  # fmt: skip
+    answer = await pair.ask(request, 3, JoinGroupResponse)
+    assert answer.error_code is ErrorCode.NONE
+    return answer
+
+
+async def synced(pair: Pair, group: str, member: JoinGroupResponse, parts: Mapping[str, bytes]) -> bytes:
+    assignments = [SyncGroupRequestAssignment(member_id=member_id, assignment=assignment) for member_id, assignment in parts.items()]
+    request = SyncGroupRequest(group_id=group, generation_id=member.generation_id, member_id=member.member_id, assignments=assignments)
+    answer = await pair.ask(request, 3, SyncGroupResponse)
+    assert answer.error_code is ErrorCode.NONE
+    return answer.assignment
+
+
+def member_of(sidecar: Sidecar, group: str) -> Member:
+    """The only one of a classic group, as its coordinator has it."""
+    found = sidecar.services.groups.coordinator.describe(group)
+    assert isinstance(found, ClassicGroup)
+    (member,) = found.members.values()
+    return member
+
+
+async def described(pair: Pair, group: str) -> DescribedGroupMember:
+    answer = await pair.ask(DescribeGroupsRequest(groups=[group]), 5, DescribeGroupsResponse)
+    return answer.groups[0].members[0]
+
+
+@pytest.mark.parametrize("group", ["here", "there"])
+@pytest.mark.parametrize("name", ["t", "public/default/t", "persistent://public/default/t", "persistent://public/team/t"])
+async def test_members_name_topics_in_full_to_each_other_and_find_the_names_that_they_have_used(
+    neighbours: Pair, group: str, name: str
+) -> None:
+    full = neighbours.here.catalog.names.parse(name).pulsar
+    member = await joined(neighbours, group, name)
+    assert [one.metadata for one in member.members] == [said(name)]
+    parts = write_parts({name: frozenset({0})}, 0)
+    assert await synced(neighbours, group, member, {member.member_id: parts}) == parts
+    stored = member_of(neighbours.here if group == "here" else neighbours.there, group)
+    assert stored.metadata("range") == said(full)
+    assert list(read_parts(stored.assignment).partitions) == [full]
+    listed = neighbours.here.catalog.names.canonical(name)
+    told = await described(neighbours, group)
+    assert (told.member_metadata, list(read_parts(told.member_assignment).partitions)) == (said(listed), [listed])
+
+
+@pytest.mark.parametrize("group", ["here", "there"])
+async def test_they_do_not_while_a_sidecar_of_0_2_is_there(neighbours: Pair, group: str) -> None:
+    """It would not know what is meant."""
+    neighbours.all_are_new = False
+    member = await joined(neighbours, group, "t")
+    parts = write_parts({"t": frozenset({0})}, 0)
+    assert await synced(neighbours, group, member, {member.member_id: parts}) == parts
+    stored = member_of(neighbours.here if group == "here" else neighbours.there, group)
+    assert (stored.metadata("range"), stored.assignment) == (said("t"), parts)
+    neighbours.all_are_new = True
+    assert await synced(neighbours, group, member, {member.member_id: parts}) == parts, "what was said in short is told as it was"
+
+
+@pytest.mark.parametrize("group", ["here", "there"])
+async def test_who_has_said_short_names_is_given_short_names(neighbours: Pair, group: str) -> None:
+    """A member that has joined at a sidecar of 0.2, of which nobody here knows. The leader is here."""
+    leader = await joined(neighbours, group, "t")
+    neighbours.all_are_new = False
+    joining = asyncio.ensure_future(joined(neighbours, group, "t"))
+    await asyncio.sleep(0.01)
+    neighbours.all_are_new = True
+    leader, older = await joined(neighbours, group, "t", member_id=leader.member_id), await joining
+    assert {one.metadata for one in leader.members} == {said("t")}
+    parts = {one.member_id: write_parts({"t": frozenset({number})}, 0) for number, one in enumerate((leader, older))}
+    assert await synced(neighbours, group, leader, parts) == parts[leader.member_id]
+    found = (neighbours.here if group == "here" else neighbours.there).services.groups.coordinator.describe(group)
+    assert isinstance(found, ClassicGroup)
+    names = {member_id: list(read_parts(member.assignment).partitions) for member_id, member in found.members.items()}
+    assert names == {leader.member_id: ["persistent://public/default/t"], older.member_id: ["t"]}
+
+
+async def test_bytes_of_other_protocols_stay_as_they_are(neighbours: Pair) -> None:
+    member = await joined(neighbours, "there", "t", protocol_type="connect")
+    assert member_of(neighbours.there, "there").metadata("range") == said("t")
+    assert [one.metadata for one in member.members] == [said("t")]
+
+
+async def test_a_name_that_is_too_long_for_a_topic_stays_as_it_is(neighbours: Pair) -> None:
+    name = "x" * 32_000 + "/y/z"
+    member = await joined(neighbours, "there", name)
+    assert [one.metadata for one in member.members] == [said(name)]
