@@ -14,7 +14,12 @@ from handler.wire.error_code import ErrorCode
 from tests.model.connections import Reader
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
-from tests.support.partitions import append, fetch, open_partition, read_all
+from tests.support.memory_states import MemoryStates
+from tests.support.partitions import append, begin_append, fetch, open_partition, read_all
+from tests.support.virtual_time import in_virtual_time
+from tests.support.what_is_left import closed, ticking
+
+WINDOW_ENTRIES = 2_000
 
 
 def a_log(old: int, new: int) -> MemoryLog:
@@ -226,3 +231,28 @@ async def test_where_only_a_marker_has_an_index_the_partition_opens_behind_it(mo
     assert (await append(partition, batch(b"first"))).base_offset == 1
     assert await read_all(partition, 1) == [(1, b"first")]
     partition.close()
+
+
+@pytest.mark.parametrize("old", [0, 3, 300])
+def test_a_retry_behind_entries_without_an_index_is_recognised_when_its_sidecar_was_killed(old: int) -> None:
+    """It has kept what it knew when no entry had an index. Others have written more than the window behind that."""
+
+    async def play() -> None:
+        log, states = a_log(old, 0), MemoryStates()
+        killed = open_partition(log, "kafka-sidecar-killed", states=states)
+        first = batch(b"first", producer_id=7, epoch=0, sequence=0)
+        await killed.opened()
+        await asyncio.sleep(0.001)
+        assert (await append(killed, first)).base_offset == 0
+        await asyncio.sleep(1.0)
+        assert states.values, "it has kept something"
+        for _ in range(WINDOW_ENTRIES + 100):
+            log.write(batch(b"other"))
+        partition = open_partition(log, "kafka-sidecar-a", states=states)
+        assert await partition.opened() is ErrorCode.NONE
+        ticks = asyncio.create_task(ticking(partition))
+        assert (await begin_append(partition, first, 20)).base_offset == 0
+        ticks.cancel()
+        await closed(partition)
+
+    in_virtual_time(play())

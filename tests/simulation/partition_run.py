@@ -137,6 +137,14 @@ class PartitionRun:
         start = first.last_index + 1 - self._count_of(first)
         return max(start, moved.offset) if moved is not None and moved.position >= first.position else start
 
+    @property
+    def _first_readable(self) -> int:
+        """The offset of the first entry that readers are given. Where one begins that nobody can read, nobody knows."""
+        first = next((one for one in self.topic.present if not is_marker(one)), None)
+        if first is None:
+            return self.topic.index + 1
+        return (first.last_index or 0) + 1 - (1 if is_unreadable(first) else self._count_of(first))
+
     def _count_of(self, entry: RawEntry) -> int:
         counted = 1 if is_marker(entry) else self.topic.counted.get(entry.position)
         return read_entry(entry).offset_count if counted is None else counted
@@ -156,11 +164,8 @@ class PartitionRun:
 
     async def _check_start(self, node: Node) -> None:
         """Every sidecar says where the log begins."""
-        readable = [one for one in self.topic.present if not is_marker(one)]
-        counts = [1 if is_unreadable(one) else self._count_of(one) for one in readable[:1]]  # where such an entry begins nobody knows
-        first = min([(one.last_index or 0) + 1 - count for one, count in zip(readable, counts, strict=False)], default=self.topic.index + 1)
         told: int | None = None
-        if max(first, self._log_start) < self.history.low_watermark:  # there may be markers before the first record
+        if max(self._first_readable, self._log_start) < self.history.low_watermark:  # there may be markers before the first record
             raise Violation(f"the log begins at {self._log_start}, and DeleteRecords was told {self.history.low_watermark}")
         for _ in range(LOOKS):
             opened = node.begin(node.current().opened())
@@ -168,7 +173,7 @@ class PartitionRun:
                 asked = node.begin(node.current().confirmed_start())
                 if await ends(asked, PATIENCE_SECONDS):
                     told = asked.result()
-                    if self._log_start <= told <= max(first, self._log_start):
+                    if self._log_start <= told <= max(self._first_readable, self._log_start):
                         return
             await asyncio.sleep(1.0)
         raise Violation(f"{node.name} says that the log begins at {told}, and it begins at {self._log_start}")

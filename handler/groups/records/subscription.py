@@ -80,6 +80,8 @@ def renamed_subscription(value: bytes, rename: Callable[[str], str]) -> bytes:
         topics = reader.array(reader.text)
     except (RecordUnreadable, UnicodeDecodeError):
         return value
+    if not topics:
+        return value
     behind = reader.rest()
     owned = _renamed_owned(behind, rename) if version >= OWNED_SINCE else behind
     return struct.pack(">h", version) + array(text(rename(topic)) for topic in topics) + owned

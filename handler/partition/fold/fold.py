@@ -66,6 +66,7 @@ class Folded(NamedTuple):
 
 class Fold:
     __slots__ = (
+        "_begins_at_most",
         "_is_said_to_begin_at",
         "_knows_first_offset",
         "_learns_where_it_begins",
@@ -107,6 +108,7 @@ class Fold:
         self.follows_offset: int | None = None  # where the entry before the first ends, if somebody has asked for that
         self.first_offset = 0  # where folding began
         self._knows_first_offset = False
+        self._begins_at_most: int | None = None  # where only another writer's word tells where the first entry begins: its last offset
         self._is_said_to_begin_at: int | None = None  # by an entry that nobody can read
         self.last_position: Position | None = None
         self.passed_to: Position | None = None  # the last entry before the first that has an index
@@ -284,9 +286,9 @@ class Fold:
     def learn(self, earlier: Fold) -> None:
         """Know what a fold knows that began earlier, and has come to the place before where this one began, or further."""
         began, ended = self.replayed_from, earlier.last_position
-        if ended is not None and (began is None or ended < began) and self.knows_next_offset and earlier.next_offset > self.first_offset:
-            reached = f"entry {ended} reaches offset {earlier.next_offset}"
-            raise IndexAlarm(f"{reached}, but offset {self.first_offset} stands at {began} or behind")
+        first = self.first_offset if self._begins_at_most is None else self._begins_at_most
+        if ended is not None and (began is None or ended < began) and self.knows_next_offset and earlier.next_offset > first:
+            raise IndexAlarm(f"entry {ended} reaches offset {earlier.next_offset}, but offset {first} stands at {began} or behind")
         self.producers.learn(earlier.producers, earlier.last_position or BEFORE_ALL, earlier.replayed_from, earlier.writers)
         mine, self.writers = self.writers, earlier.writers
         for writer, sequence in mine.items():
@@ -299,6 +301,7 @@ class Fold:
         if earlier.knows_next_offset:
             self._knows_first_offset = earlier._knows_first_offset
             self._is_said_to_begin_at = earlier._is_said_to_begin_at
+            self._begins_at_most = earlier._begins_at_most
         self.replayed_from = earlier.replayed_from
         self.has_learnt = True
         self.was_emptied = self._learns_where_it_begins = False
@@ -364,6 +367,8 @@ class Fold:
 
     def _apply(self, position: Position, last_index: int, content: Content) -> Folded:
         base = last_index - content.offset_count + 1
+        if not self.knows_next_offset and content.is_foreign:
+            self._begins_at_most = last_index
         self._advance(position, base, last_index)
         # Of what was replicated nothing is concluded before enough is known, not even whether it was copied twice.
         is_unsure = content.known_there is not None and not self.knows_the_past

@@ -23,7 +23,7 @@ from typing import Final, Protocol
 from handler.errors import EntryUnreadable, SidecarError
 from handler.partition.errors import PartitionEnded
 from handler.partition.fold.extent import Extent
-from handler.partition.fold.fold import Fold, IndexAlarm, index_of
+from handler.partition.fold.fold import BEFORE_ALL, Fold, IndexAlarm, index_of
 from handler.partition.fold.kept_producers import KnownProducers
 from handler.partition.fold.producers import ProducerTable
 from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
@@ -259,31 +259,37 @@ class Replay:
 
     async def _go_on_from_one(self, earlier: Fold) -> bool | None:
         """Whether the partition's fold has learnt it; None where it is of no use."""
-        assert earlier.last_position is not None
-        if await self._goes_on_at_once(earlier):
-            self._learn_what_was_kept(earlier)
-            return True
-        if self._fold.replayed_from is None:
-            return False
         try:
-            await self._read_to(earlier.last_position)  # whoever kept it had read further
-            await self._read_on(earlier)
+            if not await self._goes_on_at_once(earlier):
+                if self._fold.replayed_from is None:
+                    return False
+                if not await self._goes_on_when_read(earlier):
+                    return None
             self._learn_what_was_kept(earlier)
             return True
-        except _TrimmedMeanwhile:
-            stats, last = await self._log.stats(), earlier.last_position
-            if await self._goes_on_at_once(earlier):  # it was read meanwhile
-                self._learn_what_was_kept(earlier)
-                return True
-            self._was_trimmed, self._going_on = True, None
-            self._kept.pass_over(is_gone=stats.first is not None and last < stats.first)
         except NoEntryCame:
             self._going_on = None  # the log may have been emptied meanwhile
             raise
         except IndexAlarm as alarm:
             self._going_on = None
             self._kept.throw_away(str(alarm))
-        return None
+            return None
+
+    async def _goes_on_when_read(self, earlier: Fold) -> bool:
+        """Read what stands between. False where retention has taken some of it."""
+        last = earlier.last_position
+        assert last is not None
+        try:
+            await self._read_to(last)  # whoever kept it had read further
+            await self._read_on(earlier)
+            return True
+        except _TrimmedMeanwhile:
+            stats = await self._log.stats()
+            if await self._goes_on_at_once(earlier):  # it was read meanwhile
+                return True
+            self._was_trimmed, self._going_on = True, None
+            self._kept.pass_over(is_gone=stats.first is not None and last < stats.first)
+            return False
 
     async def _read_to(self, last: Position) -> None:
         """Raises IndexAlarm where the log ends before that, by the broker's word."""
@@ -534,7 +540,7 @@ class Replay:
         last, began = earlier.last_position, earlier.replayed_from
         if last is None and began is not None and began.ledger != entry.position.ledger:
             await self._check_holds(began)
-        if last is None or last.ledger == entry.position.ledger:
+        if last is None or last.ledger == entry.position.ledger or stands_before_indexes(entry, earlier):
             return
         try:
             count = self._contents.read_headers(entry).offset_count
@@ -584,7 +590,7 @@ class Replay:
         if earlier.last_position is not None and position <= earlier.last_position:
             earlier.check_again(position, index_of(entry))  # the last one that was kept, or a rewind of the dispatcher
             return
-        if not earlier.knows_next_offset and is_from_before_index(entry):
+        if stands_before_indexes(entry, earlier):
             return
         last_index = index_of(entry)
         try:
@@ -597,6 +603,11 @@ class Replay:
         else:
             earlier.by_reading(position, last_index, content)
             earlier.note_time(entry)
+
+
+def stands_before_indexes(entry: RawEntry, earlier: Fold) -> bool:
+    """Whether an entry was written before the interceptor was on: also behind what was kept when no entry had an index."""
+    return is_from_before_index(entry) and (not earlier.knows_next_offset or earlier.last_position == BEFORE_ALL)
 
 
 def is_too_far(reached: Position, end: Position, stats: LogStats) -> bool:

@@ -16,7 +16,17 @@ from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, begin_append, fetch, open_partition
 from tests.support.records import records_in
 from tests.support.virtual_time import in_virtual_time
-from tests.support.what_is_left import another, closed, first_append, numbered, other, ticking
+from tests.support.what_is_left import (
+    StoresLate,
+    another,
+    check_retry,
+    closed,
+    first_append,
+    numbered,
+    other,
+    ticking,
+    when_all_that_is_left_is_read,
+)
 
 AN_EMPTY_MESSAGE = b"\0\0\0\x02\x18\0"  # the size of its metadata, which say that its payload has none
 
@@ -125,5 +135,47 @@ def test_what_was_kept_is_not_taken_over_a_gap(messages: int, is_readable: bool)
         assert (await begin_append(partition, numbered(10), 20)).error is ErrorCode.NONE
         ticks.cancel()
         await closed(partition)
+
+    in_virtual_time(play())
+
+
+@pytest.mark.parametrize("behind", [0, 10, 200])
+@pytest.mark.parametrize("is_late", [True, False], ids=["stored late", "stored in time"])
+@pytest.mark.parametrize("messages", [1, 3, 20])
+def test_what_was_kept_is_taken_right_before_such_an_entry(messages: int, is_late: bool, behind: int, is_readable: bool) -> None:
+    """What is left begins with it. Where it begins only its metadata say, and what was kept ends behind that."""
+
+    async def play() -> None:
+        log, states = MemoryLog(), StoresLate()
+        for _ in range(30):
+            log.write(other())
+        before = open_partition(log, "kafka-sidecar-first", states=states)
+        await first_append(before, another(8))
+        log.roll()
+        for number in range(5):
+            written = await append(before, numbered(number))
+        await before.confirmed_end()
+        log.roll()
+        gone = len(log.entries)
+        if is_late:
+            states.may_land.clear()
+        closing = asyncio.gather(*before.close())
+        await asyncio.sleep(0.01)
+        native(log, messages, is_readable=is_readable)
+        for _ in range(behind):
+            log.write(other())
+        log.trim(gone)
+        partition = open_partition(log, "kafka-sidecar-a", states=states)
+        assert await partition.opened() is ErrorCode.NONE
+
+        async def lands() -> None:
+            states.may_land.set()
+            await closing
+
+        when_all_that_is_left_is_read(partition, lands)
+        if is_late and behind < 200:  # then nothing is left that the partition has not read by itself
+            await lands()
+        await check_retry(partition, written.base_offset)
+        await closing
 
     in_virtual_time(play())
