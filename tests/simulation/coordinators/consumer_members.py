@@ -27,17 +27,17 @@ class ConsumerGroups(GroupsWithMembers):
         self._loop = loop
         self._owners = owners
 
-    async def member(self, name: str, group: str, draw: Random, is_busy: Callable[[], bool]) -> None:
-        owner = self._owners.new(name, group)
+    async def live(self, owner: Owner, draw: Random, is_busy: Callable[[], bool]) -> None:
         self._begin_anew(owner)
         while is_busy():
             await self._beat(owner, draw)
             if owner.owned and draw.random() < 0.3:
                 await self._owners.commit(owner, draw)
             if draw.random() < 0.03:
-                await self._leave(owner, draw)
-            elif draw.random() < 0.02:
-                self._begin_anew(owner)
+                break
+            if draw.random() < 0.02:  # it is killed
+                self._forget(owner)
+                return
             await asyncio.sleep(draw.choice(HEARTBEAT_SECONDS))
         await self._leave(owner, draw)
 

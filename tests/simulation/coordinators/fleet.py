@@ -167,6 +167,7 @@ class Member(Machine):
 class Fleet:
     def __init__(self, members: list[Member], delay: Callable[[], float]) -> None:
         self.members = members
+        self.is_shared = len({one.names.default_namespace for one in members}) > 1  # by sidecars of several namespaces
         self._delay = delay
 
     async def ask(

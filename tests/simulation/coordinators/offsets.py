@@ -33,8 +33,15 @@ _OFFSETS: Final = (0, 1)  # versions of the keys of committed offsets (OffsetCom
 class _Topics(MemoryTopics):
     """One topic, whatever it is called."""
 
+    def __init__(self, names: TopicNames) -> None:
+        super().__init__({names.translated(f"{HOME}/t", names): PARTITIONS})
+        self.canonical = names.canonical  # type: ignore[method-assign]
+
     def topic_id(self, name: str) -> uuid.UUID:
         return topic_id()
+
+    async def describe(self, name: str) -> tuple[uuid.UUID, int] | None:
+        return await super().describe(self.canonical(name))
 
 
 def topic_id() -> uuid.UUID:
@@ -69,7 +76,7 @@ def offsets_runtime(
         namespace=namespace, offsets_partitions=shards, consumer_session_timeout_ms=round(SESSION_SECONDS * 1000),
         consumer_heartbeat_interval_ms=1_000,
     )  # fmt: skip
-    topics = _Topics(partitions={names.translated(f"{HOME}/t", names): PARTITIONS})
+    topics = _Topics(names)
     runtime = group_runtime(
         client, admin, config, topics, lambda _, __: None, lambda: Now(loop.time(), clock.wall()), own, names, clock, new_id
     )  # fmt: skip

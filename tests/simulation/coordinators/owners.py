@@ -16,7 +16,7 @@ from handler.wire.error_code import ErrorCode
 from tests.simulation.coordinators.clients import answered
 from tests.simulation.coordinators.fleet import Fleet, Member
 from tests.simulation.coordinators.logs import JudgedTopic
-from tests.simulation.coordinators.offsets import SESSION_SECONDS
+from tests.simulation.coordinators.offsets import HOME, SESSION_SECONDS
 from tests.simulation.history import Violation
 from tests.simulation.loop import SimulatedLoop
 
@@ -38,10 +38,10 @@ class Owner:
 
 
 class GroupsWithMembers(Protocol):
-    """Of one protocol."""
+    """What their members do."""
 
-    async def member(self, name: str, group: str, draw: Random, is_busy: Callable[[], bool]) -> None:
-        """One process, that now and then leaves, or is started anew."""
+    async def live(self, owner: Owner, draw: Random, is_busy: Callable[[], bool]) -> None:
+        """One process of a member: it leaves in the end, or is killed."""
         ...
 
     async def take_all(self, group: str, draw: Random, until: float) -> None:
@@ -70,6 +70,11 @@ class Owners:
         """Of the group's coordinator. None where it is refused, or nothing comes of it."""
         told = await answered(self._fleet.ask(draw.choice(self._fleet.members), lambda one: one.groups, owner.group, work))
         return None if told is None else told[0]
+
+    @property
+    def said_topic(self) -> str:
+        """What classic members call the topic to each other (`routing.member_words`)."""
+        return f"persistent://{HOME}/t" if self._fleet.is_shared else "t"
 
     def coordinates(self, member: Member, group: str) -> bool:
         """Whether nobody else has taken the log. Who was replaced, and has not heard of it, answers from memory."""

@@ -17,9 +17,10 @@ from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance
 from tests.simulation.conduct import DrawnConduct, delay
 from tests.simulation.coordinators import offsets, transactions
-from tests.simulation.coordinators.classic_members import ClassicGroups
+from tests.simulation.coordinators.classic_members import ClassicGroups, Epochs, Generations
 from tests.simulation.coordinators.clients import Clients, FactClients, OffsetClients, RegisterClients
 from tests.simulation.coordinators.consumer_members import ConsumerGroups
+from tests.simulation.coordinators.converted_groups import ConvertedGroups
 from tests.simulation.coordinators.fleet import FOLLOWED, NAMESPACE, NAMESPACES, TOPIC, Fleet, Member
 from tests.simulation.coordinators.logs import JudgedTopic
 from tests.simulation.coordinators.owners import GroupsWithMembers, Owners
@@ -35,6 +36,7 @@ from tests.simulation.simulated import Constant, simulated
 
 COMPACTION_SECONDS: Final = (0.01, 0.5, 3.0)
 COMPACTED_AFTER_SECONDS: Final = 20.0
+PROTOCOLS: Final = ("classic", "consumer", "converted")
 
 
 class _Moods:
@@ -110,7 +112,12 @@ class Run:
             TransactionClients(self._fleet, decisions, self._partitions, offsets_, self.counts),
         ]  # fmt: skip
         owners = Owners(loop, self._fleet, offsets_, self.counts)
-        self._groups: dict[str, GroupsWithMembers] = {"classic": ClassicGroups(loop, owners), "consumer": ConsumerGroups(loop, owners)}
+        consumer = ConsumerGroups(loop, owners)
+        self._groups: dict[str, GroupsWithMembers] = {
+            "classic": ClassicGroups(loop, owners, Generations(loop)), "consumer": consumer,
+            "converted": ConvertedGroups(ClassicGroups(loop, owners, Epochs(loop)), consumer),
+        }  # fmt: skip
+        self._owners = owners
         self._is_busy = True
 
     def _new_conduct(self, name: str) -> DrawnConduct:
@@ -176,8 +183,15 @@ class Run:
     @property
     def _groups_with_members(self) -> Iterator[tuple[str, str]]:
         for number in range(self._plan.bounds.groups):
-            protocol = ("classic", "consumer")[(number + self._plan.seed) % 2]
+            protocol = PROTOCOLS[(number + self._plan.seed) % len(PROTOCOLS)]
             yield protocol, f"{protocol}-{number}"
+
+    async def _member(self, protocol: str, group: str, number: int) -> None:
+        """It is started anew when it has ended."""
+        owner, draw = self._owners.new(f"m{number}", group), self._chance.of(f"{number} of {group}")
+        while self._is_busy:
+            await self._groups[protocol].live(owner, draw, self._goes_on)
+            await asyncio.sleep(draw.choice((0.05, 0.5)))
 
     def _goes_on(self) -> bool:
         return self._is_busy
@@ -189,7 +203,7 @@ class Run:
         clients = [asyncio.create_task(self._client(number)) for number in range(self._plan.bounds.clients)]
         bounds = self._plan.bounds
         clients += [
-            asyncio.create_task(self._groups[protocol].member(f"m{number}", group, self._chance.of(f"{number} of {group}"), self._goes_on))
+            asyncio.create_task(self._member(protocol, group, number))
             for protocol, group in self._groups_with_members
             for number in range(bounds.members)
         ]
