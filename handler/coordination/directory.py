@@ -102,6 +102,10 @@ class Directory:
         await self._asking.call(None, self._ask)
 
     @property
+    def has_looked(self) -> bool:
+        return self._learnt_at > -STALE_SECONDS
+
+    @property
     def others(self) -> Collection[Leader]:
         """All other candidates, as of the last look."""
         return self._others.values()

@@ -95,11 +95,21 @@ class Leaders:
             self._are_shared = True
 
     @property
+    def may_be_shared(self) -> bool:
+        """Whether there is, or was, a sidecar of another namespace."""
+        self._are_shared = self._are_shared or any(other.namespace not in ("", self._own.namespace) for other in self._directory.others)
+        return self._are_shared
+
+    @property
     def are_shared(self) -> bool:
         """Whether sidecars of several namespaces share the groups, and all know what that means. Those of 0.2 do not."""
-        others = self._directory.others
-        is_shared = self._are_shared or any(other.namespace not in ("", self._own.namespace) for other in others)
-        return is_shared and all(other.stored_format > 0 for other in others)
+        return self.may_be_shared and all(other.stored_format > 0 for other in self._directory.others)
+
+    async def know_whether_they_are_shared(self) -> bool:
+        """The same, also of a sidecar that has just started: it looks first who is there."""
+        if not self._directory.has_looked:
+            await self.look_again()
+        return self.are_shared
 
     def shared_nodes(self) -> Collection[int]:
         """Node ids that several sidecars have: clients are told of none of these."""

@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 from handler.coordination.home import Names
+from handler.pulsar.errors import NotPermitted
 from handler.tasks import gathered
 
 # The last that were read: of these some are still there.
 MOST_TOPICS: Final = 100
-# The id of a topic that is there now. May raise PulsarError.
+# The id of a topic that is there now. May raise PulsarError, and NotPermitted where nothing is told of it.
 IdOf = Callable[[str], Awaitable[uuid.UUID | None]]
 
 
@@ -36,13 +37,21 @@ class NamedTopics:
 
 
 async def namespace_of(topics: Mapping[str, uuid.UUID | None], own: Names, others: Iterable[str], id_of: IdOf) -> str:
-    """The namespace among these whose topics they are; where nothing speaks for another one, the own. May raise PulsarError."""
-    best, most = own.default_namespace, (0, 0)
+    """The namespace among these whose topics they are; where nothing speaks for another one, the own. May raise PulsarError.
+
+    Of another team's namespace this sidecar may not be told. If none of the topics is its own by id, they are of the only such namespace.
+    """
+    best, most, untold = own.default_namespace, (0, 0), []
     for namespace in (own.default_namespace, *others):
-        found = await _found(topics, own, own.of(namespace), id_of)
+        try:
+            found = await _found(topics, own, own.of(namespace), id_of)
+        except NotPermitted:
+            untold.append(namespace)
+            continue
         if found > most:
             best, most = namespace, found
-    return best
+    has_ids = any(topic_id is not None for topic_id in topics.values())
+    return untold[0] if has_ids and not most[0] and len(untold) == 1 else best
 
 
 async def _found(topics: Mapping[str, uuid.UUID | None], own: Names, theirs: Names, id_of: IdOf) -> tuple[int, int]:

@@ -55,6 +55,8 @@ BALANCE_SECONDS: Final = 15.0
 # A shard has grown by this many records, and by several for each that counts.
 COMPACT_RECORDS: Final = 10_000
 COMPACT_RATIO: Final = 4
+# A topic that has lost a partition can not be described, and its log is not to be without a leader for that.
+UNDECIDED_SECONDS: Final = 120.0
 
 R = TypeVar("R")
 OpenLog = Callable[[], TermLog[R]]
@@ -113,6 +115,7 @@ class CoordinatorRuntime(Generic[C]):
         self._names = names
         self._homes: dict[str, Home] = {}  # by partition
         self._id_of = id_of
+        self._undecided_since: float | None = None  # whose topics a log names
         self._loop = asyncio.get_running_loop()
         self._directory = Directory(admin, topic.pulsar, topic.subscription, own.name, self._loop.time)
         self.leaders = Leaders(own, coordinator.shards, self._directory, self.candidate)
@@ -185,9 +188,16 @@ class CoordinatorRuntime(Generic[C]):
 
     async def _whose(self, topics: Mapping[str, uuid.UUID | None]) -> str:
         """The namespace of the topics that a log names: the own, or that of another sidecar that is there."""
-        own = self._names.default_namespace
-        others = sorted(await self._directory.namespaces() - {own}) if topics else []
-        return await namespace_of(topics, self._names, others, self._id_of) if others else own
+        own, now = self._names.default_namespace, self._loop.time()
+        try:
+            others = sorted(await self._directory.namespaces() - {own}) if topics else []
+            return await namespace_of(topics, self._names, others, self._id_of) if others else own
+        except PulsarError as error:
+            self._undecided_since = since = now if self._undecided_since is None else self._undecided_since
+            if now - since < UNDECIDED_SECONDS:
+                raise
+            log.warning("%s has short names for the topics of %s from now on: others can't be looked up: %s", self._topic.name, own, error)
+            return own
 
     async def _partitions(self) -> int:
         return await partitions_of(self._admin, self._topic.pulsar, self._topic.partitions)

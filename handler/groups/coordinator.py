@@ -96,6 +96,7 @@ class Coordinator:
         self._config = config
         self._now = now
         self._topic_name = topic_name
+        self.may_be_shared: Callable[[], bool] = lambda: False  # with sidecars of another namespace: members' short names may be theirs
         self._expiring = -1  # the shard that was looked at last
         self._expire_at = now().clock + EXPIRY_SECONDS
         self.consumer_groups = ConsumerGroupRequests(self.led_shard, self.awaiting_topics, now)
@@ -328,6 +329,8 @@ class Coordinator:
         topics = group.subscribed_topics if group.members else frozenset()
         if topics is None:
             return None
+        if not self.may_be_shared():
+            return frozenset(map(self._topic_name, topics))
         return frozenset(map(self._topic_name, topics)) | {topic for topic in offered if topic.rpartition("/")[2] in topics}
 
     # --- groups

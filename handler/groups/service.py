@@ -47,4 +47,6 @@ def group_runtime(
         on_committed,
         clock.awake,
     )
-    return CoordinatorRuntime(client, admin, topic, own, names, coordinator, clock, new_id, topics.id_of)
+    runtime = CoordinatorRuntime(client, admin, topic, own, names, coordinator, clock, new_id, topics.id_of)
+    coordinator.may_be_shared = lambda: runtime.leaders.may_be_shared
+    return runtime

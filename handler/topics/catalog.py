@@ -352,10 +352,12 @@ class Catalog:
         return topic.topic_id, topic.partitions
 
     async def id_of(self, name: str) -> uuid.UUID | None:
-        """The id of a topic, None where there is none of that name, or nothing is told of it."""
+        """The id of a topic, None where there is none of that name. Raises PulsarError."""
         try:
             described = await self.describe(name)
-        except (NotPermitted, Refused, Undescribed):
+        except NotPermitted:
+            raise
+        except Refused:
             return None
         return None if described is None else described[0]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from handler.coordination.named_topics import MOST_TOPICS, NamedTopics, namespace_of
-from handler.pulsar.errors import Unavailable
+from handler.pulsar.errors import NotPermitted, Unavailable
 from handler.topics.names import TopicNames
 
 OWN = TopicNames("team/new", "public/__kafka")
@@ -51,6 +51,18 @@ async def test_a_name_without_an_id_counts_where_no_id_tells() -> None:
 
 async def test_where_nothing_is_found_they_are_taken_for_the_own() -> None:
     assert await found({"orders": ONE, "bills": None}, {}) == "team/new"
+
+
+async def test_of_a_namespace_that_may_not_be_seen_they_are_if_none_is_the_own() -> None:
+    async def id_of(name: str) -> uuid.UUID | None:
+        if name.startswith("persistent://team/a/"):
+            raise NotPermitted("not yours")
+        return {"bills": ONE}.get(name)
+
+    assert await namespace_of({"orders": ONE}, OWN, ["team/a"], id_of) == "team/a"
+    assert await namespace_of({"orders": ONE}, OWN, OTHERS, id_of) == "team/a"
+    assert await namespace_of({"orders": None}, OWN, OTHERS, id_of) == "team/new", "no id speaks for another"
+    assert await namespace_of({"orders": ONE, "bills": ONE}, OWN, OTHERS, id_of) == "team/new"
 
 
 async def test_nobody_decides_while_pulsar_is_away() -> None:

@@ -225,6 +225,9 @@ class LocalGroups:
     def are_shared(self) -> bool:
         return False
 
+    async def know_whether_they_are_shared(self) -> bool:
+        return self.are_shared
+
     async def known_leaders(self) -> list[Leader]:
         return []
 

@@ -1,15 +1,18 @@
 """What members of classic groups say to each other, where sidecars of several `kafka.namespace` share the groups.
 
 Subscriptions and assignments are bytes that name topics, and `orders` is another topic for members at another sidecar. So the sidecar of
-a client writes short names in full in what its client says, and gives it its own names in what it is told. The bytes of a coordinator,
-of whichever release, are the same for all.
+a client writes short names in full in what its client says. The bytes of a coordinator, of whichever release, are the same for all.
 
-A short name that comes back was said at a sidecar of an older release, or before there was another namespace. It stays as it is.
+    client ──▶ short names in full, where namespaces share groups ──▶ coordinator
+    client ◀── full names in the form that the client has used ◀── coordinator
+
+What is told is translated also by a sidecar that does not know yet, or no more, that namespaces share the groups: others may know it. A
+short name that comes back was said at such a one, or at one of 0.2. It stays as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any, Final
 
@@ -20,11 +23,13 @@ from handler.groups.records.subscription import renamed_parts, renamed_subscript
 from handler.groups.vocabulary import CONSUMER_PROTOCOL
 from handler.tasks import in_a_thread
 from handler.topics.names import InvalidTopicName, TopicNames
+from handler.wire.error_code import ErrorCode
 from handler.wire.messages.describe_groups import DescribedGroup
 from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from handler.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-_FULL: Final = "persistent://"
+_FULL: Final = b"persistent://"
+_SLASH: Final = b"/"
 
 JoinHandler = Callable[[Services, Call, JoinGroupRequest], Awaitable[Response]]
 SyncHandler = Callable[[Services, Call, SyncGroupRequest], Awaitable[Response]]
@@ -33,12 +38,19 @@ SyncHandler = Callable[[Services, Call, SyncGroupRequest], Awaitable[Response]]
 def joining_in_full(handle: JoinHandler) -> JoinHandler:
     @wraps(handle)
     async def in_full(services: Services, call: Call, request: JoinGroupRequest) -> Response:
-        if request.protocol_type != CONSUMER_PROTOCOL or not _is_shared(services, call):
+        if call.forwarded or request.protocol_type != CONSUMER_PROTOCOL:
             return await handle(services, call, request)
         own, forms = services.names, dict[str, str]()
-        call, request = await in_a_thread(partial(_join_in_full, call, request, own, forms))
+        if await services.groups.leaders.know_whether_they_are_shared():
+            call, request = await in_a_thread(partial(_join_in_full, call, request, own, forms))
+        elif any(_SLASH in protocol.metadata for protocol in request.protocols):
+            await in_a_thread(partial(_note_forms, request, own, forms))
         answer = read_answer(await handle(services, call, request), JoinGroupResponse, call.version)
-        in_short = await in_a_thread(partial(_joined_in_own, answer, own, forms))
+        if answer.error_code is not ErrorCode.NONE:
+            return answer
+        in_short = {}
+        if forms or services.names_in_full or any(_FULL in member.metadata for member in answer.members):
+            in_short = await in_a_thread(partial(_joined_in_own, answer, own, forms))
         services.member_forms.remember(request.group_id, answer.member_id, Joined(forms, in_short))
         return answer
 
@@ -48,26 +60,22 @@ def joining_in_full(handle: JoinHandler) -> JoinHandler:
 def syncing_in_full(handle: SyncHandler) -> SyncHandler:
     @wraps(handle)
     async def in_full(services: Services, call: Call, request: SyncGroupRequest) -> Response:
-        if request.protocol_type not in (None, CONSUMER_PROTOCOL) or not _is_shared(services, call):
+        if call.forwarded or request.protocol_type not in (None, CONSUMER_PROTOCOL):
             return await handle(services, call, request)
         own, joined = services.names, services.member_forms.of(request.group_id, request.member_id)
-        if request.assignments:  # the leader's
+        if request.assignments and services.names_in_full:  # the leader's
             call, request = await in_a_thread(partial(_sync_in_full, call, request, own, joined.in_short))
         answer = read_answer(await handle(services, call, request), SyncGroupResponse, call.version)
-        if answer.protocol_type in (None, CONSUMER_PROTOCOL):
-            answer.assignment = renamed_parts(answer.assignment, partial(_in_own, own, joined.forms))
+        if answer.protocol_type in (None, CONSUMER_PROTOCOL) and (joined.forms or _FULL in answer.assignment):
+            answer.assignment = await in_a_thread(partial(renamed_parts, answer.assignment, partial(_in_own, own, joined.forms)))
         return answer
 
     return in_full
 
 
 async def described_in_own(services: Services, call: Call, groups: Sequence[DescribedGroup]) -> Sequence[DescribedGroup]:
-    return await in_a_thread(partial(_described, groups, services.names)) if _is_shared(services, call) else groups
-
-
-def _is_shared(services: Services, call: Call) -> bool:
-    """Whether this is the sidecar of the client, and clients of others mean other topics."""
-    return not call.forwarded and services.names_in_full
+    is_shared = not call.forwarded and services.names_in_full
+    return await in_a_thread(partial(_described, groups, services.names)) if is_shared else groups
 
 
 def _join_in_full(call: Call, request: JoinGroupRequest, own: TopicNames, forms: dict[str, str]) -> tuple[Call, JoinGroupRequest]:
@@ -77,26 +85,35 @@ def _join_in_full(call: Call, request: JoinGroupRequest, own: TopicNames, forms:
     return _with_body(call, copy), copy
 
 
-def _joined_in_own(answer: JoinGroupResponse, own: TopicNames, forms: Forms) -> frozenset[str]:
-    """The members that have named topics in short."""
-    in_short: set[str] = set()
+def _note_forms(request: JoinGroupRequest, own: TopicNames, forms: dict[str, str]) -> None:
+    for protocol in request.protocols:
+        renamed_subscription(protocol.metadata, partial(_in_full, own, forms))
+
+
+def _joined_in_own(answer: JoinGroupResponse, own: TopicNames, forms: Forms) -> dict[str, frozenset[str]]:
+    """What members have named in short."""
+    in_short: dict[str, frozenset[str]] = {}
     for member in answer.members:
-
-        def renamed(name: str, member_id: str = member.member_id) -> str:
-            if "/" not in name:
-                in_short.add(member_id)
-            return _in_own(own, forms, name)
-
-        member.metadata = renamed_subscription(member.metadata, renamed)
-    return frozenset(in_short)
+        short: set[str] = set()
+        member.metadata = renamed_subscription(member.metadata, partial(_noted_in_own, own, forms, short))
+        if short:
+            in_short[member.member_id] = frozenset(short)
+    return in_short
 
 
-def _sync_in_full(call: Call, request: SyncGroupRequest, own: TopicNames, in_short: Collection[str]) -> tuple[Call, SyncGroupRequest]:
+def _noted_in_own(own: TopicNames, forms: Forms, short: set[str], name: str) -> str:
+    if "/" not in name:
+        short.add(name)
+    return _in_own(own, forms, name)
+
+
+def _sync_in_full(
+    call: Call, request: SyncGroupRequest, own: TopicNames, in_short: Mapping[str, Collection[str]]
+) -> tuple[Call, SyncGroupRequest]:  # fmt: skip
     copy = _copy(request, call.version)
     for one in copy.assignments:
-        if one.member_id in in_short:
-            continue
-        one.assignment = renamed_parts(one.assignment, partial(_in_full, own, {}))
+        short = in_short.get(one.member_id, ())
+        one.assignment = renamed_parts(one.assignment, partial(_in_full_unless, own, short))
     return _with_body(call, copy), copy
 
 
@@ -118,8 +135,17 @@ def _in_full(own: TopicNames, forms: dict[str, str], name: str) -> str:
     return topic.pulsar
 
 
+def _in_full_unless(own: TopicNames, short: Collection[str], name: str) -> str:
+    return name if name in short else _in_full(own, {}, name)
+
+
 def _in_own(own: TopicNames, forms: Forms, name: str) -> str:
-    return forms.get(name) or (own.canonical(name) if name.startswith(_FULL) else name)
+    """A long name as the client has it. A short one too, if the client has said another form of that."""
+    try:
+        full = own.parse(name).pulsar
+    except InvalidTopicName:
+        return name
+    return forms.get(full) or (own.canonical(name) if "/" in name else name)
 
 
 def _copy(request: Any, version: int) -> Any:

@@ -18,7 +18,7 @@ from handler.errors import ProtocolError
 from handler.fleet.peers import PeerUnavailable
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import Member
-from handler.groups.records.subscription import read_parts, write_parts
+from handler.groups.records.subscription import read_parts, subscribed_topics, write_parts
 from handler.groups.vocabulary import CONSUMER_PROTOCOL
 from handler.server.dispatch import Dispatcher
 from handler.topics.names import TopicName
@@ -83,6 +83,9 @@ class Pair:
     @property
     def are_shared(self) -> bool:
         return self.namespace_there != self.here.catalog.names.default_namespace and self.all_are_new
+
+    async def know_whether_they_are_shared(self) -> bool:
+        return self.are_shared
 
     async def leader(self, group_id: str) -> Leader | None:
         if group_id == "elected":
@@ -371,6 +374,36 @@ async def test_who_has_said_short_names_is_given_short_names(neighbours: Pair, g
     assert isinstance(found, ClassicGroup)
     names = {member_id: list(read_parts(member.assignment).partitions) for member_id, member in found.members.items()}
     assert names == {leader.member_id: ["persistent://public/default/t"], older.member_id: ["t"]}
+
+
+@pytest.mark.parametrize("leader_knows", [False, True])
+@pytest.mark.parametrize("group", ["here", "there"])
+async def test_members_of_one_team_agree_though_one_sidecar_does_not_know_that_groups_are_shared(
+    neighbours: Pair, group: str, leader_knows: bool
+) -> None:
+    neighbours.all_are_new = leader_knows
+    leader = await joined(neighbours, group, "t")
+    neighbours.all_are_new = not leader_knows
+    joining = asyncio.ensure_future(joined(neighbours, group, "public/default/t"))
+    await asyncio.sleep(0.05)
+    neighbours.all_are_new = leader_knows
+    leader, follower = await joined(neighbours, group, "t", member_id=leader.member_id), await joining
+    assert leader.members[0].metadata == said("t")
+    assert [subscribed_topics(one.metadata)[0] for one in leader.members] == ["t", "t"]
+    parts = {one.member_id: write_parts({"t": frozenset({number})}, 0) for number, one in enumerate((leader, follower))}
+    assert await synced(neighbours, group, leader, parts) == parts[leader.member_id]
+    neighbours.all_are_new = not leader_knows
+    told = await synced(neighbours, group, follower, {})
+    assert read_parts(told).partitions == {"public/default/t": frozenset({1})}
+
+
+@pytest.mark.parametrize("group", ["here", "there"])
+async def test_what_is_no_topic_leaves_the_names_of_topics_as_they_are(neighbours: Pair, group: str) -> None:
+    leader = await joined(neighbours, group, "t", "t-partition-3", "not a name")
+    parts = write_parts({"t": frozenset({0})}, 0)
+    assert await synced(neighbours, group, leader, {leader.member_id: parts}) == parts
+    stored = member_of(neighbours.here if group == "here" else neighbours.there, group)
+    assert list(read_parts(stored.assignment).partitions) == ["persistent://public/default/t"]
 
 
 async def test_bytes_of_other_protocols_stay_as_they_are(neighbours: Pair) -> None:
