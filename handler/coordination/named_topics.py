@@ -1,4 +1,4 @@
-"""What short names mean in a log that does not say so: the releases before 0.3.0 wrote none that does.
+"""What short names mean in a log that does not say so, for no sidecar of 0.3.0 has led it yet.
 
 A team adds its first sidecar while the other team's are being upgraded, and leads a shard first. So a log is taken for that of the
 namespace which has most of the topics that it names. Ids are the best signs of that: both namespaces may have topics of the same name.

@@ -26,6 +26,7 @@ from handler.coordination.election import Election
 from handler.coordination.errors import CoordinatorError
 from handler.coordination.home import Home, Names
 from handler.coordination.internal_topic import partitions_of
+from handler.coordination.lasting import Lasting
 from handler.coordination.leaders import Identity, Leaders
 from handler.coordination.named_topics import IdOf, namespace_of
 from handler.coordination.shards import Shards
@@ -57,6 +58,8 @@ COMPACT_RECORDS: Final = 10_000
 COMPACT_RATIO: Final = 4
 # A topic that has lost a partition can not be described, and its log is not to be without a leader for that.
 UNDECIDED_SECONDS: Final = 120.0
+# A log is read again within seconds; a question may take half a minute.
+UNDECIDED_PAUSE_SECONDS: Final = 60.0
 
 R = TypeVar("R")
 OpenLog = Callable[[], TermLog[R]]
@@ -115,7 +118,7 @@ class CoordinatorRuntime(Generic[C]):
         self._names = names
         self._homes: dict[str, Home] = {}  # by partition
         self._id_of = id_of
-        self._undecided_since: float | None = None  # whose topics a log names
+        self._is_undecided = Lasting(UNDECIDED_SECONDS, UNDECIDED_PAUSE_SECONDS)  # whose topics a log names
         self._loop = asyncio.get_running_loop()
         self._directory = Directory(admin, topic.pulsar, topic.subscription, own.name, self._loop.time)
         self.leaders = Leaders(own, coordinator.shards, self._directory, self.candidate)
@@ -188,13 +191,16 @@ class CoordinatorRuntime(Generic[C]):
 
     async def _whose(self, topics: Mapping[str, uuid.UUID | None]) -> str:
         """The namespace of the topics that a log names: the own, or that of another sidecar that is there."""
-        own, now = self._names.default_namespace, self._loop.time()
+        own = self._names.default_namespace
         try:
             others = sorted(await self._directory.namespaces() - {own}) if topics else []
-            return await namespace_of(topics, self._names, others, self._id_of) if others else own
+            found = await namespace_of(topics, self._names, others, self._id_of) if others else own
+            self._is_undecided.deny()
+            return found
         except PulsarError as error:
-            self._undecided_since = since = now if self._undecided_since is None else self._undecided_since
-            if now - since < UNDECIDED_SECONDS:
+            now = self._loop.time()
+            self._is_undecided.say(now)
+            if not self._is_undecided.is_believed(now):
                 raise
             log.warning("%s has short names for the topics of %s from now on: others can't be looked up: %s", self._topic.name, own, error)
             return own

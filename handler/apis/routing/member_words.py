@@ -19,6 +19,7 @@ from typing import Any, Final
 from handler.apis.api import Call, Response, Services
 from handler.apis.member_forms import Forms, Joined
 from handler.apis.routing.to_coordinator import read_answer
+from handler.coordination.errors import CoordinatorError
 from handler.groups.records.subscription import renamed_parts, renamed_subscription
 from handler.groups.vocabulary import CONSUMER_PROTOCOL
 from handler.tasks import in_a_thread
@@ -45,7 +46,10 @@ def joining_in_full(handle: JoinHandler) -> JoinHandler:
             call, request = await in_a_thread(partial(_join_in_full, call, request, own, forms))
         elif any(_SLASH in protocol.metadata for protocol in request.protocols):
             await in_a_thread(partial(_note_forms, request, own, forms))
-        answer = read_answer(await handle(services, call, request), JoinGroupResponse, call.version)
+        try:
+            answer = read_answer(await handle(services, call, request), JoinGroupResponse, call.version)
+        except CoordinatorError as refused:
+            return JoinGroupResponse(error_code=refused.error, member_id=request.member_id)
         if answer.error_code is not ErrorCode.NONE:
             return answer
         in_short = {}
@@ -65,7 +69,10 @@ def syncing_in_full(handle: SyncHandler) -> SyncHandler:
         own, joined = services.names, services.member_forms.of(request.group_id, request.member_id)
         if request.assignments and services.names_in_full:  # the leader's
             call, request = await in_a_thread(partial(_sync_in_full, call, request, own, joined.in_short))
-        answer = read_answer(await handle(services, call, request), SyncGroupResponse, call.version)
+        try:
+            answer = read_answer(await handle(services, call, request), SyncGroupResponse, call.version)
+        except CoordinatorError as refused:
+            return SyncGroupResponse(error_code=refused.error)
         if answer.protocol_type in (None, CONSUMER_PROTOCOL) and (joined.forms or _FULL in answer.assignment):
             answer.assignment = await in_a_thread(partial(renamed_parts, answer.assignment, partial(_in_own, own, joined.forms)))
         return answer

@@ -406,6 +406,17 @@ async def test_what_is_no_topic_leaves_the_names_of_topics_as_they_are(neighbour
     assert list(read_parts(stored.assignment).partitions) == ["persistent://public/default/t"]
 
 
+@pytest.mark.parametrize("group", ["there"])
+async def test_an_answer_that_can_not_be_read_is_a_retriable_error(neighbours: Pair, group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nonsense(*_: object) -> bytes:
+        return b"\0\0\0\x4d\xff"
+
+    monkeypatch.setattr(neighbours, "forward", nonsense)
+    joining = JoinGroupRequest(group_id=group, protocol_type=CONSUMER_PROTOCOL, protocols=[])
+    assert (await neighbours.ask(joining, 3, JoinGroupResponse)).error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert (await neighbours.ask(SyncGroupRequest(group_id=group), 3, SyncGroupResponse)).error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
 async def test_bytes_of_other_protocols_stay_as_they_are(neighbours: Pair) -> None:
     member = await joined(neighbours, "there", "t", protocol_type="connect")
     assert member_of(neighbours.there, "there").metadata("range") == said("t")
