@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from handler.partition.fold.extent import Extent
 from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.kept_values import extent_in
 from handler.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis, KnownProducer
@@ -198,10 +199,19 @@ class PartitionRun:
             await asyncio.wait(node.run(node.current().close) or {asyncio.ensure_future(asyncio.sleep(0))})
         prefix = b"producer-states:%b\0" % self.topic.name.encode()
         extents = [extent for key in self._kept.values() if key.startswith(prefix) and (extent := extent_in(key)) is not None]
-        began = min((one.began or BEFORE_ALL for one in extents), default=None)
-        surest = max((one.last for one in extents if (one.began or BEFORE_ALL) == began), default=None)
+        began = min((self._began(one) for one in extents), default=None)
+        surest = max((one.last for one in extents if self._began(one) == began), default=None)
         if surest != self.topic.entries[-1].position:
             raise Violation(f"what is kept of producers goes to {surest}, and the log to {self.topic.entries[-1].position}: {extents}")
+
+    def _began(self, extent: Extent) -> Position:
+        """An entry that nobody can read does not say whether it is the first that was ever written. Where it is, who begins with it
+        knows as much as who saw the log empty.
+        """
+        first, *_ = self.topic.entries
+        if extent.began is None or (self.topic.present[0] is first and extent.began <= first.position):
+            return BEFORE_ALL
+        return extent.began
 
     async def _append_one(self, node: Node, producer: int, sequence: int) -> None:
         value = b"%d/%d" % (producer, sequence)
