@@ -11,7 +11,7 @@ from handler.partition.fold.fold import Fold, index_of
 from handler.partition.fold.producer_state import THE_PAST
 from handler.partition.folded_entries import FoldedEntries
 from handler.partition.gap_check import GapCheck
-from handler.partition.log.entries import Content, is_from_before_index
+from handler.partition.log.entries import is_from_before_index
 from handler.partition.log.port import EntryLog
 from handler.partition.read.entry_contents import EntryContents
 from handler.partition.read.read_to_end import ReadToEnd
@@ -26,8 +26,6 @@ log = logging.getLogger(__name__)
 
 # Another writer that has written will mostly write again; for so long all entries are read as they come.
 FOREIGN_SECONDS: Final = 5.0
-# Nobody knows of a first try that lands so many entries behind its second one, if no producer id tells (ADR 3).
-LATE_ENTRIES: Final = 64
 
 
 class TailFold:
@@ -45,7 +43,6 @@ class TailFold:
         self._replay = replay
         self._gaps = gaps
         self._tail_gap = tail_gap
-        self._taken = 0
         self.foreign_at = -math.inf  # when another's entry came last
 
     def others_write(self, now: float) -> bool:
@@ -91,11 +88,8 @@ class TailFold:
             return
         if self._is_held(position, last_index - content.offset_count + 1):
             return
-        may_be_late = self._may_be_late(content)
         folded = fold.by_reading(position, last_index, content)
         fold.note_time(entry)
-        if may_be_late:
-            folded = folded._replace(sure_from=position)
         if folded.sure_from == THE_PAST and is_open:
             self._replay.start()  # what comes next is judged at once
         self._folded.add(folded, content)
@@ -103,15 +97,6 @@ class TailFold:
             self.foreign_at = now
         else:
             self._appender.on_read(content, folded.verdicts)
-
-    def _may_be_late(self, content: Content) -> bool:
-        """Whether this may be a first try that landed behind its second one, and that one stands before all that is folded here: it is the
-        first of its writer here, and nothing in it says how far its writer had read. It is left to readers who begin further back.
-        """
-        self._taken += 1
-        if self._taken > LATE_ENTRIES or self._fold.has_all or content.writer is None or content.basis is not None:
-            return False
-        return content.writer not in self._fold.writers and content.writer != self._appender.writer_name
 
     def _is_held(self, position: Position, base_offset: int) -> bool:
         """Whether it has to be asked first what is missing before an entry. A fold that knows nothing of what stood before begins with it:

@@ -73,12 +73,12 @@ def fold(entries: Sequence[RawEntry], is_stray: Callable[[int, int], bool] = lam
             found.unreadable.update(range(found.end, entry.last_index + 1))
             found.end = entry.last_index + 1
         batches = list(batches_of(entry))
-        is_resent = metadata.producer_name != NATIVE and metadata.sequence_id <= written.get(metadata.producer_name, -1)
-        if not is_resent:
-            written[metadata.producer_name] = metadata.sequence_id + len(batches) - 1
-        for batch, number in zip(batches, numbers_of(metadata, len(batches)), strict=True):
+        known = -1 if metadata.producer_name == NATIVE else written.get(metadata.producer_name, -1)
+        written[metadata.producer_name] = max(known, metadata.sequence_id + len(batches) - 1)
+        in_entry = enumerate(zip(batches, numbers_of(metadata, len(batches)), strict=True))
+        for place, (batch, number) in in_entry:
             found.end = batch.offset + batch.count
-            if is_resent:
+            if metadata.sequence_id + place <= known:
                 if not batch.is_control:
                     found.hidden.update(zip(range(batch.offset, found.end), values_in(batch), strict=True))
                 continue

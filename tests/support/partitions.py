@@ -87,7 +87,7 @@ async def append(partition: Partition, data: bytes, seconds: float = 5) -> Verdi
     return await asyncio.wait_for(begin_append(partition, data, seconds), seconds + 2)
 
 
-async def read_all(partition: Partition, offset: int = 0, seconds: float = 5) -> list[tuple[int, bytes | None]]:
+async def read_all(partition: Partition, offset: int = 0, seconds: float = 5, max_bytes: int = 100_000) -> list[tuple[int, bytes | None]]:
     """Everything from `offset` to the end as a consumer would gather it."""
     assert await partition.opened() is ErrorCode.NONE
     found: list[tuple[int, bytes | None]] = []
@@ -95,7 +95,7 @@ async def read_all(partition: Partition, offset: int = 0, seconds: float = 5) ->
     began = asyncio.get_running_loop().time()
     async with asyncio.timeout(seconds):
         while offset < end:
-            run = partition.read(offset, 100_000, at_least_one=True, since=began)
+            run = partition.read(offset, max_bytes, at_least_one=True, since=began)
             if run is None or not run.parts:
                 assert run is None or run.error is ErrorCode.NONE, run.error
                 changed = asyncio.Event()

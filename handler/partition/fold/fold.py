@@ -355,9 +355,10 @@ class Fold:
 
     def _note_sequences(self, content: Content, offset: int, position: Position) -> None:
         """Of an entry from another cluster that nobody can read: what its producers wrote behind it is in order."""
-        is_resent = self._is_resent(content) and self.knows_the_past
+        copies = self._note_batches(content)
         for number, (header, _) in enumerate(content.batches):
             batch = sequence_of(header)
+            is_resent = number < copies and self.knows_the_past
             if is_resent and batch is not None:
                 self.producers.note_copy(batch, position)
             elif header.attributes & CONTROL and not is_resent:
@@ -372,17 +373,20 @@ class Fold:
         self._advance(position, base, last_index)
         # Of what was replicated nothing is concluded before enough is known, not even whether it was copied twice.
         is_unsure = content.known_there is not None and not self.knows_the_past
-        is_resent = self._is_resent(content) and not is_unsure
+        copies = self._note_batches(content)
         verdicts: list[Verdict] = []
         sure_from: Position | None = None
         offset = base
         for number, (header, _) in enumerate(content.batches):
             batch = sequence_of(header)
-            if is_resent:
+            if number < copies:
                 self._note_resent(content, number, offset)
-                if content.known_there is not None and batch is not None:
-                    self.producers.note_copy(batch, position)
-                verdict = self._of_resent(batch)
+                if is_unsure:
+                    verdict, sure_from = UNJUDGED, THE_PAST
+                else:
+                    if content.known_there is not None and batch is not None:
+                        self.producers.note_copy(batch, position)
+                    verdict = self._of_resent(batch)
             elif header.attributes & CONTROL:
                 verdict = self._end_transaction(content, number, offset, position)
                 if is_unsure:
@@ -440,14 +444,17 @@ class Fold:
             self.producers.begins_expired = True
         self.was_emptied = False
 
-    def _is_resent(self, content: Content) -> bool:
-        """A writer numbers its entries and never goes back, but for sending one again."""
+    def _note_batches(self, content: Content) -> int:
+        """How many of an entry's batches the log has had before: its first ones. A writer numbers its batches, and never goes back but for
+        sending some again, in the same entry or in another.
+        """
         if content.writer is None:
-            return False
-        if content.writer_sequence <= self.writers.get(content.writer, -1):
-            return True
-        self._note_writer(content.writer, content.writer_sequence + len(content.batches) - 1)  # each batch counts as one
-        return False
+            return 0
+        known = self.writers.get(content.writer, -1)
+        last = content.writer_sequence + len(content.batches) - 1
+        if last > known:
+            self._note_writer(content.writer, last)
+        return max(0, known - content.writer_sequence + 1)
 
     def _note_resent(self, content: Content, number: int, offset: int) -> None:
         """A second copy of a batch or a marker is hidden behind its transaction's marker, as a late batch is. A reader that has not seen
@@ -549,7 +556,7 @@ def _unjudged(
 ) -> Unjudged:
     return Unjudged(
         batch, offset, position, content.batches[number][0].max_timestamp, folded_to, known,
-        content.writer or b"", content.writer_sequence, content.sent_again,
+        content.writer or b"", content.writer_sequence + number, content.sent_again,
     )  # fmt: skip
 
 

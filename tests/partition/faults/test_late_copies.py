@@ -23,7 +23,6 @@ from tests.support.memory_states import MemoryStates
 from tests.support.partitions import Outcome, append, begin_append, open_partition, read_all
 from tests.support.records import committed_in
 from tests.support.transactions import ABORTED, COMMITTED, Coordinator, begin, committed_values, end, write
-from tests.support.virtual_time import in_virtual_time
 
 PRODUCER = 7
 Landing = list[Callable[[], None]]
@@ -184,35 +183,3 @@ async def test_a_copy_of_what_is_no_longer_remembered_opens_no_transaction(monke
     assert await b.confirmed_end() == b.last_stable_offset
     for partition in (a, b):
         partition.close()
-
-
-@pytest.mark.parametrize("between", [0, 5, 40, 62])
-@pytest.mark.parametrize("behind", [0, 1, 40, 57, 60, 63, 64])
-def test_a_late_first_try_without_a_producer_is_hidden_wherever_a_partition_begins_to_fold(between: int, behind: int) -> None:
-    """The partition's own fold begins between both tries."""
-
-    async def play() -> None:
-        log = MemoryLog()
-        writer = open_partition(log, "kafka-sidecar-a")
-        for _ in range(100):
-            log.write(batch(b"before"))
-        await append(writer, batch(b"opens the writer"))
-        log.hold_sends = True
-        written = begin_append(writer, batch(b"once"), 30)
-        await asyncio.sleep(0.01)
-        late, log.held, log.hold_sends = log.held, [], False
-        log.disconnect()
-        offset = (await written).base_offset
-        for _ in range(between):
-            log.write(batch(b"other"))
-        for land in late:
-            land()
-        for _ in range(behind):
-            log.write(batch(b"other"))
-        cold = open_partition(log, "kafka-sidecar-cold")
-        for start, expected in ((0, [offset]), (offset + 1, [])):
-            assert [at for at, value in await read_all(cold, start) if value == b"once"] == expected
-        writer.close()
-        cold.close()
-
-    in_virtual_time(play())

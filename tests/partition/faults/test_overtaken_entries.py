@@ -19,6 +19,7 @@ from tests.model.connections import Writer
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog
+from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, begin_append, open_partition, read_all
 from tests.support.transactions import ABORTED, COMMITTED, Coordinator, committed_values, end, write
 
@@ -169,3 +170,55 @@ async def test_a_batch_of_an_entry_that_lands_as_a_whole_after_all_is_told_where
             **{v.base_offset: k for v, k in zip(verdicts, (b"a1", b"x", b"a2", b"n"), strict=True)},
         }
         one.close()
+
+
+@pytest.mark.parametrize("parts_before", [1, 2])
+@pytest.mark.parametrize(("between", "behind"), [(0, 0), (60, 0), (40, 10), (61, 25), (5, 28)])
+async def test_a_shared_entry_that_lands_between_its_parts_counts_for_those_that_have_not_landed(
+    parts_before: int, between: int, behind: int
+) -> None:
+    """The broker refuses one entry alone. Then one hangs that several batches share. It is taken apart, and the parts are sent."""
+    log, states = MemoryLog(), MemoryStates()
+    write_others(log, 100)
+    writer = open_partition(log, "kafka-sidecar-a", states=states)
+    shared = [b"shared %d" % number for number in range(3)]
+
+    def of(number: int, sequence: int) -> bytes:
+        return batch(shared[number], producer_id=PRODUCER + number, epoch=0, sequence=sequence)
+
+    for number in range(3):
+        await append(writer, of(number, 0))
+    before = writer.end_offset
+    log.hold_sends = True
+    alone = [begin_append(writer, batch(b"alone %d" % number), 60) for number in range(10)]
+    together = [begin_append(writer, of(number, 1), 60) for number in range(3)]
+    held = await sent(log, 11)
+    log.refuse_sends = 1
+    for land in held[:10]:
+        land()
+    parts = await sent(log, 4)
+    log.hold_sends = False
+    for land in parts[:parts_before]:
+        land()
+    write_others(log, between)
+    held[10]()
+    write_others(log, behind)
+    for land in parts[parts_before:]:
+        land()
+    offsets = [(await written).base_offset for written in together]
+    await asyncio.gather(*alone)
+    write_others(log, behind)
+    cold = open_partition(log, "kafka-sidecar-cold", states=states)
+    for reader in (cold, writer):
+        for start in (before, len(log.entries) - behind - 5):
+            read = await read_all(reader, start, max_bytes=100)
+            shown = [[at for at, one in read if one == value] for value in shared]
+            assert shown == [[at] if at >= start else [] for at in offsets], start
+    assert [(await append(cold, of(number, 1), 20)).base_offset for number in range(3)] == offsets
+    writer.close()
+    cold.close()
+
+
+def write_others(log: MemoryLog, count: int) -> None:
+    for _ in range(count):
+        log.write(batch(b"other"))

@@ -16,6 +16,7 @@ from handler.pulsar.errors import Unavailable
 from handler.wire.control_records import EndTransactionMarker, write_marker
 from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
+from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import Outcome, append, begin_append, fetch, open_partition, read_all
@@ -412,3 +413,43 @@ async def test_entries_say_how_many_records_they_hold_only_where_they_are_replic
     ]
     assert said == [3]
     assert await values_of(log) == [b"b%d" % number for number in range(9)]
+
+
+@pytest.mark.parametrize("before", [0, 100])
+async def test_a_copy_that_is_known_by_its_number_counts_for_nothing_before_the_past_is_known(before: int) -> None:
+    """A plain batch with a greater number stands before the copy of a batch that its writer has numbered anew. A partition is opened
+    behind the copy, and appends, before the batch itself comes.
+    """
+    log, states = MemoryLog(), MemoryStates()
+    source = opened(log, "kafka-sidecar-a")
+    for _ in range(before):
+        log.write(batch(b"other"))
+    await append(source, numbered(0))
+    log.hold_sends = True
+    written = begin_append(source, numbered(1), 60)
+    await until(lambda: len(log.held) == 1)
+    first_try, log.held = log.held, []
+    log.disconnect()
+    await until(lambda: len(log.held) == 1)
+    plain = begin_append(source, batch(b"plain"), 60)
+    await until(lambda: len(log.held) == 2)
+    second_tries, log.held, log.refuse_sends = log.held, [], 1
+    for land in second_tries:
+        land()
+    await until(lambda: len(log.held) == 1)
+    third_try, log.held, log.hold_sends = log.held, [], False
+    first_try[0]()
+    copied_so_far = len(log.entries)
+    third_try[0]()
+    assert (await written).error is (await plain).error is ErrorCode.NONE
+    await append(source, numbered(2))
+    target = MemoryLog()
+    replicate(log.entries[:copied_so_far], target)
+    reads = opened(target, "kafka-sidecar-t", states)
+    await reads.opened()
+    assert (await append(reads, batch(b"own", producer_id=PRODUCER + 1, epoch=0, sequence=0), 30)).error is ErrorCode.NONE
+    replicate(log.entries[copied_so_far:], target)
+    shown = [value for _, value in await read_all(reads, max_bytes=100) if value in (b"b0", b"b1", b"b2", b"plain")]
+    assert shown == [b"b0", b"plain", b"b1", b"b2"]
+    source.close()
+    reads.close()

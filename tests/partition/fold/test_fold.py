@@ -20,7 +20,7 @@ from handler.partition.log.formats import PULSAR
 from handler.pulsar.entry import Position
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import split_batches
+from handler.wire.records import NO_PRODUCER_ID, NO_SEQUENCE, split_batches
 from tests.support.batches import batch
 
 WRITERS = (b"kafka-sidecar-a", b"kafka-sidecar-b")
@@ -404,3 +404,20 @@ def test_what_only_others_have_told_of_a_producer_is_told_on_with_the_place_wher
     later = BatchSequence(7, 0, 10, 10)
     assert fold.known_to_judge(later) is None, "others may have written it up to there"
     assert Basis.decode(fold.basis_with([later], [UNKNOWN_PRODUCER])).folded_to == (3, 0)
+
+
+def test_of_a_batch_that_comes_in_two_entries_the_first_copy_counts() -> None:
+    """An entry that several batches share is taken apart, and lands as a whole between its parts."""
+    none = (NO_PRODUCER_ID, NO_SEQUENCE, 1)
+
+    def counts(*landed: Sequence[int]) -> list[list[bool]]:
+        log = Log()
+        for numbers in landed:
+            log.add(_content(WRITERS[0], numbers[0], *[none] * len(numbers)))
+        return [[verdict.accepted for verdict in folded.verdicts] for folded in log.folded()]
+
+    for parts_before in range(4):
+        parts = [(5,), (6,), (7,)]
+        before, entry, behind = [True] * parts_before, [number >= parts_before for number in range(3)], [False] * (3 - parts_before)
+        landed = [*parts[:parts_before], (5, 6, 7), *parts[parts_before:], (8,)]
+        assert counts(*landed) == [*[[one] for one in before], entry, *[[one] for one in behind], [True]]
