@@ -239,17 +239,6 @@ async def _groups_to_be_made(admin: PulsarAdmin, settings: Mapping[str, str], na
     return judge_groups(None, settings, namespace)
 
 
-async def _is_a_broker(admin: PulsarAdmin) -> bool:
-    """Whether 404 means anything. A proxy in front of brokers that are away, or a broker that has just started, says it to all."""
-    try:
-        await admin.cluster.clusters()
-    except TopicMissing:
-        return False
-    except PulsarError:
-        return True
-    return True
-
-
 async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, groups_namespace: str) -> list[Finding]:
     """Everything that can be found out. A cluster that does not answer is a fault, not an exception."""
     findings = []
@@ -267,12 +256,9 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
         findings.append(Finding(Severity.FAULT, "lookup", f"{text}{error}", transient=error.retriable))
     try:
         policies = await admin.cluster.namespace_policies(namespace)
-    except TopicMissing as error:
-        if await _is_a_broker(admin):
-            text = f"create the namespace {namespace} or set kafka.namespace: it does not exist"
-            return [*findings, Finding(Severity.FAULT, "namespace", text)]
-        text = f"check pulsar.admin_url: what is there answers 404 to everything: {error}"
-        return [*findings, Finding(Severity.FAULT, "admin", text, transient=True)]
+    except TopicMissing:
+        text = f"create the namespace {namespace} or set kafka.namespace: it does not exist"
+        return [*findings, Finding(Severity.FAULT, "namespace", text)]
     except NotPermitted:
         policies = {}
         findings.append(Finding(Severity.WARNING, "namespace", f"the policies of {namespace} may not be read with these rights"))

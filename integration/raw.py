@@ -41,6 +41,13 @@ class RawConnection:
         return await answer
 
     async def _read(self) -> None:
+        try:
+            await self._read_answers()
+        except (OSError, asyncio.IncompleteReadError) as error:
+            while not self._waiting.empty():
+                self._waiting.get_nowait()[2].set_exception(ConnectionError(f"the connection ended: {error}"))
+
+    async def _read_answers(self) -> None:
         while True:
             (size,) = struct.unpack(">i", await self._reader.readexactly(4))
             frame = await self._reader.readexactly(size)

@@ -19,7 +19,7 @@ from handler.doctor import (
     judge_protocol,
     judge_settings,
 )
-from handler.pulsar.errors import TopicMissing
+from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
 
 GOOD = {
     "brokerEntryMetadataInterceptors": f"{INDEX},{TIMESTAMP}",
@@ -127,10 +127,10 @@ def test_a_cluster_that_has_just_come_up_has_some_time_to_be_made() -> None:
 
 
 class Pulsar:
-    """A cluster without the namespace. `answers`: else it says 404 to everything, as a proxy whose brokers are away."""
+    """A cluster that answers so to a question for its namespace."""
 
-    def __init__(self, answers: bool) -> None:
-        self.answers = answers
+    def __init__(self, error: PulsarError) -> None:
+        self.error = error
 
     @property
     def cluster(self) -> Pulsar:
@@ -142,17 +142,14 @@ class Pulsar:
     async def reach(self, topic: str) -> None: ...
 
     async def namespace_policies(self, namespace: str) -> dict[str, Any]:
-        raise TopicMissing(f"GET /admin/v2/namespaces/{namespace}: 404")
-
-    async def clusters(self) -> list[str]:
-        if not self.answers:
-            raise TopicMissing("GET /admin/v2/clusters: 404")
-        return ["standalone"]
+        raise self.error
 
 
-@pytest.mark.parametrize(("answers", "text"), [(True, "create the namespace a/b"), (False, "check pulsar.admin_url")])
-async def test_a_namespace_is_missing_only_where_something_is_there(answers: bool, text: str) -> None:
-    pulsar: Any = Pulsar(answers)
+@pytest.mark.parametrize(
+    ("error", "text"), [(TopicMissing("404"), "create the namespace a/b"), (Unavailable("404 to everything"), "check pulsar.admin_url")]
+)
+async def test_a_namespace_is_missing_only_where_something_is_there(error: PulsarError, text: str) -> None:
+    pulsar: Any = Pulsar(error)
     fault = next(one for one in await examine(pulsar, pulsar, "a/b", "a/groups") if one.severity is Severity.FAULT)
     assert text in fault.text
-    assert fault.transient is not answers
+    assert fault.transient is error.retriable

@@ -21,7 +21,6 @@ from handler.pulsar.entry import Position
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 from handler.tasks import Pace, Shared
 from handler.telemetry.limits import RateLimitedLog
-from handler.topics.known_namespaces import KnownNamespaces
 from handler.topics.listing import Listing
 from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 from handler.topics.record_configs import ENTRY_FORMAT, PULSAR_FORMAT, RecordConfigs, record_configs
@@ -92,7 +91,6 @@ class Catalog:
     def __init__(self, admin: PulsarAdmin, names: TopicNames, clock: Callable[[], float], replication: Replication | None = None) -> None:
         self.names = names
         self._replication = replication  # None for those who make no topics
-        self._namespaces = KnownNamespaces(admin, names.listed_namespaces, clock)
         self._admin = admin
         self._clock = clock
         self._grown: dict[TopicName, float] = {}  # when that was seen
@@ -188,8 +186,6 @@ class Catalog:
             try:
                 found, created = await self._look_up(name)
             except TopicMissing:
-                check = self._namespaces.check_anew if name in self._topics else self._namespaces.check
-                await check(f"{name.tenant}/{name.namespace}")
                 now = self._clock()
                 self._note_gone(name, _Gone(now + FRESH_SECONDS, now))
                 raise
@@ -244,8 +240,11 @@ class Catalog:
 
     async def describe_id(self, topic_id: uuid.UUID) -> Topic | None:
         """The topic with this id, None where there is none."""
-        name = await self.find_by_id(topic_id)
-        return None if name is None else await self.find(name)
+        try:
+            name = await self.find_by_id(topic_id)
+            return None if name is None else await self.find(name)
+        except TopicMissing:
+            return None
 
     async def record_configs(self, name: TopicName) -> RecordConfigs:
         """What is asked now of records that are appended to a topic. Asks for no partition of it."""
@@ -355,8 +354,6 @@ class Catalog:
         """The id of a topic, None where there is none of that name. Raises PulsarError."""
         try:
             described = await self.describe(name)
-        except NotPermitted:
-            raise
         except Refused:
             return None
         return None if described is None else described[0]
@@ -416,7 +413,7 @@ class Catalog:
     async def close(self) -> None:
         """Topics that are being made are made; nobody waits for the other questions any more."""
         await self._creating.finished(CLOSE_SECONDS)
-        for shared in (self._creating, self._finding, self._name_listing, self._cluster_lookups, self._namespaces):
+        for shared in (self._creating, self._finding, self._name_listing, self._cluster_lookups):
             await shared.close()
 
     async def delete(self, topic: Topic) -> None:

@@ -73,6 +73,49 @@ async def test_a_broker_that_is_down_is_passed_over() -> None:
     assert asked == ["one", "two", "two"], "the one that answered is asked first from then on"
 
 
+def knowing_the_clusters(answer: Answer) -> Answer:
+    """As any broker does. A 404 to something else counts then."""
+    return lambda request: response(200, ["standalone"]) if request.url.endswith("/clusters") else answer(request)
+
+
+def strange_is(hosts: set[str]) -> Answer:
+    """They answer 404 to everything. The others know the clusters, and nothing else."""
+    knowing = knowing_the_clusters(lambda _: response(404))
+    return lambda request: response(404) if request.host in hosts else knowing(request)
+
+
+async def test_a_404_counts_only_from_a_broker_that_knows_anything() -> None:
+    topic = "persistent://public/default/t"
+    with pytest.raises(TopicMissing):
+        await admin("http://one", strange_is(set())).topics.partitions(topic)
+    client = admin("http://one", strange_is({"one"}))
+    for asked in (client.topics.partitions(topic), client.topics.is_partitioned(topic), client.cluster.clusters()):
+        with pytest.raises(Unavailable, match="404"):
+            await asked
+    with pytest.raises(TopicMissing):
+        await admin("http://one,http://two", strange_is({"one"})).topics.partitions(topic)
+
+
+@pytest.mark.parametrize("status", [401, 403, 405])
+async def test_who_may_not_list_the_clusters_is_believed(status: int) -> None:
+    """It is a broker that refuses."""
+    client = admin("http://one", lambda request: response(status if request.url.endswith("/clusters") else 404))
+    with pytest.raises(TopicMissing):
+        await client.topics.partitions("persistent://public/default/t")
+
+
+async def test_a_404_does_not_count_where_nothing_else_is_heard() -> None:
+    def answer(request: Request) -> Response:
+        if request.url.endswith("/clusters"):
+            raise NoAnswer("silent")
+        return response(404)
+
+    with pytest.raises(Unavailable):
+        await admin("http://one", answer).topics.is_partitioned("persistent://public/default/t")
+    with pytest.raises(Unavailable):
+        await admin("http://one", lambda request: response(503 if request.url.endswith("/clusters") else 404)).cluster.tenants()
+
+
 async def test_calls_at_the_same_time_do_not_send_each_other_back_to_the_dead_broker() -> None:
     client = admin("http://one,http://two", first_is_dead([]))
     for _ in range(5):
@@ -126,7 +169,7 @@ TOPIC = "persistent://public/default/t-partition-0"
     ],
 )
 async def test_statuses_are_errors_by_what_can_be_done_about_them(status: int, kind: type[PulsarError]) -> None:
-    client = admin("http://one", lambda _: response(status, {"reason": "because"}))
+    client = admin("http://one", knowing_the_clusters(lambda _: response(status, {"reason": "because"})))
     with pytest.raises(kind, match="because"):
         await client.topics.partitions("persistent://public/default/t")
 
@@ -216,7 +259,7 @@ async def test_a_broker_that_keeps_no_properties_of_topics_is_named(status: int,
 
 @pytest.mark.parametrize("status", [404, 405])
 async def test_a_broker_that_can_not_change_properties_is_named(status: int) -> None:
-    client = admin("http://one", lambda _: response(status, {"reason": "no"}))
+    client = admin("http://one", knowing_the_clusters(lambda _: response(status, {"reason": "no"})))
     for call in (
         client.topics.set_properties("persistent://public/default/t", {"a": "b"}),
         client.topics.remove_property("persistent://a/b/t", "a"),
@@ -253,13 +296,13 @@ async def test_the_ledgers_of_a_topic_are_told_with_what_is_in_them(
     ids=["since 3.0", "before"],
 )
 async def test_an_entry_that_retention_has_taken_is_no_missing_topic(gone: Response) -> None:
-    made = admin("http://one", lambda _: gone)
+    made = admin("http://one", knowing_the_clusters(lambda _: gone))
     assert await made.topics.index_of("persistent://public/default/t-partition-0", Position(1, 0)) is None
     with pytest.raises(Unavailable, match="was removed"):
         await made.topics.is_marker("persistent://public/default/t-partition-0", Position(1, 0))
 
 
 async def test_an_entry_of_a_topic_that_is_missing_is_not_just_gone() -> None:
-    made = admin("http://one", lambda _: response(404, {"reason": "Topic not found"}))
+    made = admin("http://one", knowing_the_clusters(lambda _: response(404, {"reason": "Topic not found"})))
     with pytest.raises(TopicMissing):
         await made.topics.index_of("persistent://public/default/t-partition-0", Position(1, 0))

@@ -61,6 +61,7 @@ class MemoryAdmin:
     keeps_policies: bool = True
     written: int = 0  # properties and policies
     lost_partition: set[str] = field(default_factory=set)
+    missing_namespaces: set[str] = field(default_factory=set)
     hold: asyncio.Event | None = None  # answers wait for it
     calls: int = 0
     created: int = 0
@@ -88,12 +89,18 @@ class MemoryAdmin:
         self.created += 1
         self.there[name if "://" in name else NAMESPACE + name] = (partitions, f"moment {self.created}")
 
+    def _find_namespace(self, namespace: str) -> None:
+        if namespace in self.missing_namespaces:
+            raise TopicMissing(namespace)
+
     async def partitioned_topics(self, namespace: str) -> list[str]:
         await self._answer()
+        self._find_namespace(namespace)
         return [topic for topic, (partitions, _) in self.there.items() if topic.startswith(f"persistent://{namespace}/") and partitions]
 
     async def logs(self, namespace: str) -> list[str]:
         await self._answer()
+        self._find_namespace(namespace)
         there = [(topic, partitions) for topic, (partitions, _) in self.there.items() if topic.startswith(f"persistent://{namespace}/")]
         logs = [[f"{topic}-partition-{index}" for index in range(partitions)] or [topic] for topic, partitions in there]
         return [log for of_one in logs for log in of_one]
@@ -140,6 +147,7 @@ class MemoryAdmin:
         return {"defaultRetentionTimeInMinutes": "0", "defaultRetentionSizeInMB": "0", "maxMessageSize": "5242880"}
 
     async def namespace_policies(self, namespace: str) -> dict[str, Any]:
+        self._find_namespace(namespace)
         return {"retention_policies": {"retentionTimeInMinutes": 1440, "retentionSizeInMB": 500}}
 
     async def partition_stats(self, topic: str) -> dict[int, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -39,20 +40,9 @@ class ScriptedAdmin:
     broken_logs: int = 0
     keeps_no_properties: bool = False
 
-    is_strange: bool = False  # it knows not even the namespace
-
     @property
     def topics(self) -> ScriptedAdmin:
         return self
-
-    @property
-    def cluster(self) -> ScriptedAdmin:
-        return self
-
-    async def namespace_policies(self, namespace: str) -> dict[str, Any]:
-        if self.is_strange:
-            raise TopicMissing(namespace)
-        return {}
 
     async def describe(self, topic: str) -> DescribedTopic:
         self.asked += 1
@@ -80,26 +70,6 @@ class ScriptedAdmin:
 
 def catalog(admin: ScriptedAdmin, clock: Clock | None = None) -> Catalog:
     return Catalog(admin, TopicNames("public/default", "public/__kafka"), clock or Clock())  # type: ignore[arg-type]
-
-
-async def test_a_broker_that_does_not_know_the_namespace_takes_no_topic_away() -> None:
-    admin, clock = ScriptedAdmin({TOPIC.pulsar: (1, "then")}), Clock()
-    catalog = Catalog(cast(Any, admin), TopicNames("public/default", "public/__kafka"), clock)
-    assert (await catalog.find(TOPIC)).partitions == 1
-    there, admin.there, admin.is_strange = admin.there, {}, True
-    clock.now += 10 * FRESH_SECONDS
-    admin.is_strange = False
-    with pytest.raises(TopicMissing):
-        await catalog.find(TopicName("public", "default", "missing"))
-    admin.is_strange = True
-    with pytest.raises(Unavailable):
-        await catalog.find(TOPIC)
-    assert catalog.remembers(TOPIC, 0), "it is asked anew, for the topic was there"
-    admin.is_strange = False
-    with pytest.raises(TopicMissing):
-        await catalog.find(TOPIC)
-    admin.there = there
-    assert (await catalog.find(TOPIC)).partitions == 1
 
 
 @pytest.mark.parametrize("slow", ["partitions", "created_at"])
@@ -230,6 +200,17 @@ async def test_topics_of_further_namespaces_are_listed_if_they_are_named() -> No
     internal_too = ["__consumer_offsets", "a", "persistent://team/sales/b"]
     assert list(await topics.listed("public/default")) == internal_too
     assert await topics.describe("team/secret/c") is not None, "and all others are found by their names"
+
+
+async def test_an_id_is_nobody_s_where_its_topic_or_namespace_is_gone() -> None:
+    admin = MemoryAdmin()
+    admin.make("t", 1)
+    topics = catalog(cast(Any, admin))
+    found = await topics.find(TOPIC)
+    del admin.there[TOPIC.pulsar]
+    assert await topics.describe_id(found.topic_id) is None or topics.known(TOPIC, 1.0) is not None
+    admin.missing_namespaces = {"public/default"}
+    assert await topics.describe_id(uuid.UUID(int=4)) is None
 
 
 async def test_a_regular_expression_of_another_namespace_matches_the_short_names_there() -> None:

@@ -13,6 +13,8 @@ from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissi
 
 T = TypeVar("T")
 
+# What any broker knows.
+_CLUSTERS: Final = "/admin/v2/clusters"
 # One leads to the owner of a topic; more come while topics move.
 MAX_REDIRECTS: Final = 5
 # "Can't find owner for topic", "Failed to find ownership for": what all versions answer while a topic moves to another broker.
@@ -72,12 +74,27 @@ class AdminHttp:
             except ValueError as error:
                 raise Unavailable(f"{method} {url}: {error}") from error
             if response.status not in (302, 307):
+                if response.status == 404:
+                    await self._check_that_it_knows_anything(url, f"{method} {url}")
                 return _checked(method, url, response)
             location = response.headers.get("location")
             if not location:
                 raise Unavailable(f"{method} {url}: redirected to no address")
             url = urljoin(url, location)
         raise Unavailable(f"{method} {path} was redirected {MAX_REDIRECTS} times")
+
+    async def _check_that_it_knows_anything(self, url: str, asked: str) -> None:
+        """Raises Unavailable where a 404 says nothing. A broker that has just started, or an ingress whose brokers are away, may answer 404
+        to every question. If that counted, clients would drop topics that are there, and sidecars would forget what they have stored.
+
+        Where an ingress hands each question to another broker, this one says nothing of the broker that was asked first.
+        """
+        try:
+            answer = await self._connections.request("GET", urljoin(url, _CLUSTERS))
+        except (NotConnected, NoAnswer, ValueError) as error:
+            raise _NotReached(f"{asked}: 404, and then: {error}") from error
+        if answer.status == 404 or answer.status >= 500:
+            raise _NotReached(f"{asked}: 404, and {answer.status} to what each broker knows")
 
     async def get(self, path: str, read: Callable[[Any], T], **params: str) -> T:
         """The answer as `read` understands it; Unavailable where no broker would answer so: a proxy's page, say."""
