@@ -175,6 +175,42 @@ def test_members_of_both_protocols_share_the_topic_of_their_own_sidecar(teams: l
     assert set(found) == values
 
 
+def test_a_sidecar_that_coordinates_nothing_is_known_to_all_of_the_other_team(
+    fleet_broker: Standalone, teams: list[SidecarProcess], tmp_path: Path
+) -> None:
+    """The leader of a group is a client of that one, another member is a client of a third sidecar, which has not heard of the first."""
+    topic, groups = new_topic(), "public/of-a-visitor"
+
+    def sidecar(name: str, namespace: str, **settings: Any) -> SidecarProcess:
+        return SidecarProcess(
+            tmp_path / name, fleet_broker.url, fleet_broker.admin_url, groups__namespace=groups, kafka__namespace=namespace, **settings
+        )
+
+    coordinator, third = sidecar("coordinator", TEAM), sidecar("third", TEAM)
+    visitor = sidecar("visitor", "public/default", groups__coordinate="false")
+    for started in (coordinator, visitor, third):
+        started.start()
+        _stand_for_election(started)
+    create(coordinator.address, topic, 4)
+    create(visitor.address, topic, 2)
+    members = [consumer(one.address, **{"group.id": f"of {topic}"}) for one in (visitor, third)]
+
+    def owned() -> list[list[int]]:
+        for member in members:
+            member.poll(0.1)
+        return [sorted(one.partition for one in member.assignment()) for member in members]
+
+    members[0].subscribe([topic])
+    wait_for(lambda: owned()[0] == [0, 1])
+    members[1].subscribe([topic])
+    wait_for(lambda: owned() == [[0, 1], [0, 1, 2, 3]])
+    for member in members:
+        member.close()
+    for started in (coordinator, third, visitor):
+        assert started.stop() == 0
+        assert not started.complaints()
+
+
 def test_what_one_deletes_is_forgotten_of_its_own_topic_alone(teams: list[SidecarProcess]) -> None:
     topic = new_topic()
     for number, sidecar in enumerate(teams):

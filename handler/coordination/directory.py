@@ -24,6 +24,8 @@ EXTERNAL: Final = "kafka.external"
 NAMESPACE: Final = "kafka.namespace"
 RELEASE: Final = "kafka.release"
 FORMAT: Final = "kafka.format"
+# The subscription by which those are seen that coordinate nothing (groups.coordinate).
+VISITORS: Final = "visitors"
 # Of sidecars that do not tell theirs.
 FIRST_RELEASE: Final = "0.2.0"
 # Elections are seen by this much later; a client that is sent to the wrong sidecar gets NOT_COORDINATOR and asks again.
@@ -66,6 +68,7 @@ class Directory:
         self._clock = clock
         self._leaders: dict[int, Leader] = {}
         self._others: dict[str, Leader] = {}
+        self._visitors: list[Leader] = []
         self._listed: dict[int, frozenset[str]] = {}  # by shard: the names of its candidates, as far as brokers have told them
         self._known_since: dict[str, float] = {}
         self._missing_since: dict[str, float] = {}
@@ -89,9 +92,9 @@ class Directory:
         return list({leader.name: leader for leader in self._leaders.values()}.values())
 
     async def namespaces(self) -> set[str]:
-        """Those of the topics that the clients of all other candidates name without one. Raises PulsarError."""
+        """Those of the topics that the clients of all other sidecars name without one. Raises PulsarError."""
         await self._look()
-        return {other.namespace for other in self._others.values()} - {""}
+        return {other.namespace for other in (*self._others.values(), *self._visitors)} - {""}
 
     async def _look(self) -> None:
         now = self._clock()
@@ -109,6 +112,11 @@ class Directory:
     def others(self) -> Collection[Leader]:
         """All other candidates, as of the last look."""
         return self._others.values()
+
+    @property
+    def visitors(self) -> Collection[Leader]:
+        """The other sidecars that coordinate nothing."""
+        return self._visitors
 
     def lists_own(self, index: int) -> bool | None:
         """Whether the broker lists this sidecar among the candidates of a shard; None where it has not said so a moment ago."""
@@ -190,6 +198,7 @@ class Directory:
         self._leaders = {index: leader for index, one in stats.items() if (leader := active_consumer(one, self._subscription)) is not None}
         self._listed = {index: frozenset(one.name for one in candidates(told, self._subscription)) for index, told in stats.items()}
         listed = {one.name: one for stats_ in stats.values() for one in candidates(stats_, self._subscription)}
+        self._visitors = [one for told in stats.values() for one in candidates(told, VISITORS) if one.name != self._own_name]
         is_listed = listed.pop(self._own_name, None) is not None
         self._others = listed
         now = self._learnt_at = self._clock()

@@ -34,6 +34,13 @@ class Elected(Protocol):
     def depose(self, reason: str) -> None: ...
 
 
+class Nobody(Elected):
+    """Who stands only to be seen."""
+
+    def elect(self) -> None: ...
+    def depose(self, reason: str) -> None: ...
+
+
 class Election(ConsumerEvents):
     """A candidate for one shard, for as long as it runs."""
 

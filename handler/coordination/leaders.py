@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from handler.coordination.directory import Address, Directory, Leader
@@ -97,13 +98,17 @@ class Leaders:
     @property
     def may_be_shared(self) -> bool:
         """Whether there is, or was, a sidecar of another namespace."""
-        self._are_shared = self._are_shared or any(other.namespace not in ("", self._own.namespace) for other in self._directory.others)
+        self._are_shared = self._are_shared or any(other.namespace not in ("", self._own.namespace) for other in self._all_others)
         return self._are_shared
 
     @property
     def are_shared(self) -> bool:
         """Whether sidecars of several namespaces share the groups, and all know what that means. Those of 0.2 do not."""
-        return self.may_be_shared and all(other.stored_format > 0 for other in self._directory.others)
+        return self.may_be_shared and all(other.stored_format > 0 for other in self._all_others)
+
+    @property
+    def _all_others(self) -> Iterator[Leader]:
+        return chain(self._directory.others, self._directory.visitors)
 
     async def know_whether_they_are_shared(self) -> bool:
         """The same, also of a sidecar that has just started: it looks first who is there."""

@@ -39,19 +39,20 @@ class NamedTopics:
 async def namespace_of(topics: Mapping[str, uuid.UUID | None], own: Names, others: Iterable[str], id_of: IdOf) -> str:
     """The namespace among these whose topics they are; where nothing speaks for another one, the own. May raise PulsarError.
 
-    Of another team's namespace this sidecar may not be told. If none of the topics is its own by id, they are of the only such namespace.
+    Pulsar may refuse to show this sidecar another team's topics. If exactly one namespace is refused, and no id is of an own topic, the
+    topics are taken for those of that namespace.
     """
-    best, most, untold = own.default_namespace, (0, 0), []
+    best, most, refused = own.default_namespace, (0, 0), []
     for namespace in (own.default_namespace, *others):
         try:
             found = await _found(topics, own, own.of(namespace), id_of)
         except NotPermitted:
-            untold.append(namespace)
+            refused.append(namespace)
             continue
         if found > most:
             best, most = namespace, found
     has_ids = any(topic_id is not None for topic_id in topics.values())
-    return untold[0] if has_ids and not most[0] and len(untold) == 1 else best
+    return refused[0] if has_ids and not most[0] and len(refused) == 1 else best
 
 
 async def _found(topics: Mapping[str, uuid.UUID | None], own: Names, theirs: Names, id_of: IdOf) -> tuple[int, int]:

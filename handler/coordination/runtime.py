@@ -21,8 +21,8 @@ from handler.clock import Clock
 from handler.coordination.balance import Balance
 from handler.coordination.codec import Codec
 from handler.coordination.compactor import Compactor
-from handler.coordination.directory import ADVERTISED, CONTROL, EXTERNAL, FORMAT, NAMESPACE, NODE, RACK, RELEASE, Directory
-from handler.coordination.election import Election
+from handler.coordination.directory import ADVERTISED, CONTROL, EXTERNAL, FORMAT, NAMESPACE, NODE, RACK, RELEASE, VISITORS, Directory
+from handler.coordination.election import Election, Nobody
 from handler.coordination.errors import CoordinatorError
 from handler.coordination.home import Home, Names
 from handler.coordination.internal_topic import partitions_of
@@ -123,6 +123,7 @@ class CoordinatorRuntime(Generic[C]):
         self._directory = Directory(admin, topic.pulsar, topic.subscription, own.name, self._loop.time)
         self.leaders = Leaders(own, coordinator.shards, self._directory, self.candidate)
         self._elections: list[Election] = []
+        self._visit: Election | None = None
         self._standing = KeptAlive("candidacy", topic.name, self._stand, backoff=Backoff(RETRY_SECONDS, RETRY_SECONDS))
         self._is_candidate = asyncio.Event()
         self._has_left = False
@@ -178,6 +179,8 @@ class CoordinatorRuntime(Generic[C]):
             for topic, shard in zip(topics, self.coordinator.shards, strict=True):
                 election = Election(self._client, topic, self._topic.subscription, self.name, metadata, shard.term, self._clock.wall)
                 self._elections.append(election)
+        else:  # it is seen, for its clients may mean other topics than those of the others
+            self._visit = Election(self._client, topics[0], VISITORS, self.name, metadata, Nobody(), self._clock.wall)
         self._balance = Balance(self.name, partitions)
         for task in self._beating:
             task.start()
@@ -216,6 +219,8 @@ class CoordinatorRuntime(Generic[C]):
         for election in self._elections:
             election.close()
         self._elections.clear()
+        if self._visit is not None:
+            self._visit.close()
 
     async def close(self) -> None:
         for task in (self._standing, *self._beating):

@@ -19,10 +19,12 @@ from handler.coordination.directory import (
     FORMAT,
     FRESH_SECONDS,
     MISSING_SECONDS,
+    NAMESPACE,
     NODE,
     RELEASE,
     SHARED_SECONDS,
     STALE_SECONDS,
+    VISITORS,
     Address,
     Directory,
 )
@@ -236,3 +238,27 @@ async def test_a_sidecar_tells_its_release_and_what_it_can_read_and_one_that_doe
     await directory.look_again()
     told = {other.name: (other.release, other.stored_format) for other in directory.others}
     assert told == {"young": ("0.3.0", 7), "old": (FIRST_RELEASE, 0), "strange": ("0.4.0", 0)}
+
+
+async def test_who_coordinates_nothing_is_seen_and_tells_whose_topics_its_clients_mean() -> None:
+    admin, told = Admin(), stats("a")
+    mine = {"consumerName": "me", "metadata": {NAMESPACE: "public/default", FORMAT: "1"}}
+    visitor = {"consumerName": "x", "metadata": {NAMESPACE: "public/team", FORMAT: "1"}}
+    told["subscriptions"][SUBSCRIPTION]["consumers"][0]["metadata"] |= {NAMESPACE: "public/default", FORMAT: "1"}
+    admin.answer = {0: told}
+    directory = Directory(cast(Any, admin), "t", SUBSCRIPTION, "me", clock := Clock())
+
+    async def candidate() -> None: ...
+
+    leaders = Leaders(Identity("me", 1, "", namespace="public/default"), cast(Any, []), directory, candidate)
+    assert not await leaders.know_whether_they_are_shared()
+    told["subscriptions"][VISITORS] = {"activeConsumerName": "x", "consumers": [mine, visitor]}
+    clock.now += FRESH_SECONDS
+    await directory.look_again()
+    assert leaders.are_shared
+    assert await directory.namespaces() == {"public/default", "public/team"}
+    assert [other.name for other in directory.others] == ["a"], "nobody is sent to it"
+    visitor["metadata"] = {NAMESPACE: "public/team"}  # of a release that does not know it
+    clock.now += FRESH_SECONDS
+    await directory.look_again()
+    assert not leaders.are_shared

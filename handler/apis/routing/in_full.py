@@ -6,7 +6,7 @@ So what is passed on names topics in full, as every release understands it, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from handler.topics.names import InvalidTopicName, TopicNames
 from handler.wire.headers import response_header
@@ -59,9 +59,20 @@ _EXPRESSIONS: Final[Mapping[type[Struct], str]] = {
 }
 
 
+R = TypeVar("R", bound=Message)
+
+
+# What names are asked for and told of, one by one: a refused group has none in the answer.
+_SUBJECTS: Final[Mapping[type[Struct], str]] = {
+    offset_fetch.OffsetFetchRequestGroup: "group_id",
+    offset_fetch.OffsetFetchResponseGroup: "group_id",
+}
+
+
 class _Renaming(NamedTuple):
     name: Callable[[str], str]
     expression: Callable[[str], str]
+    begin: Callable[[str], None]  # a subject
 
 
 class Exchange(NamedTuple):
@@ -76,15 +87,20 @@ def exchange(request: Message, version: int, own: TopicNames, theirs: TopicNames
     response = ANSWERS.get(type(request))
     if response is None:
         return None
-    asked: dict[str, list[str]] = {}  # by the name that the other is told: the same topic may be asked for by several names
+    asked: dict[tuple[str, str], list[str]] = {}  # by subject and the name that the other is told: a topic may be asked for by several
+    subject = ""
     said: dict[str, str] = {}  # what the other may repeat in a sentence
+
+    def begin(next_subject: str) -> None:
+        nonlocal subject
+        subject = next_subject
 
     def in_full(name: str) -> str:
         try:
             full = own.parse(name).pulsar
         except InvalidTopicName:
             return name
-        asked.setdefault(full, []).append(name)
+        asked.setdefault((subject, full), []).append(name)
         return full
 
     def expression_in_full(expression: str) -> str:
@@ -93,7 +109,7 @@ def exchange(request: Message, version: int, own: TopicNames, theirs: TopicNames
         return full
 
     def in_own(name: str) -> str:
-        names = asked.get(name)
+        names = asked.get((subject, name))
         if names is None:
             return theirs.translated(name, own)
         return names.pop(0) if len(names) > 1 else names[0]
@@ -101,16 +117,21 @@ def exchange(request: Message, version: int, own: TopicNames, theirs: TopicNames
     def answer_in_own(answer: bytes) -> bytes:
         head = len(response_header(response, version, 0))
         told: Any = response.read(version, memoryview(answer)[head:], max_elements=len(answer))
-        _rename(told, _Renaming(in_own, lambda expression: theirs.translated_expression(expression, own)))
+        _rename(told, _Renaming(in_own, lambda expression: theirs.translated_expression(expression, own), begin))
         if isinstance(told, consumer_group_heartbeat.ConsumerGroupHeartbeatResponse) and told.error_message:
             for full, expression in said.items():
                 told.error_message = told.error_message.replace(full, expression)
         return answer[:head] + _written(told, version)
 
-    written = _written(request, version)
-    copy = type(request).read(version, memoryview(written), max_elements=len(written))
-    _rename(copy, _Renaming(in_full, expression_in_full))
+    copy = copied(request, version)
+    _rename(copy, _Renaming(in_full, expression_in_full, begin))
     return Exchange(_written(copy, version), answer_in_own)
+
+
+def copied(request: R, version: int) -> R:
+    """Another one with the same words."""
+    written = _written(request, version)
+    return type(request).read(version, memoryview(written), max_elements=len(written))
 
 
 def _written(message: Message, version: int) -> bytes:
@@ -121,6 +142,9 @@ def _written(message: Message, version: int) -> bytes:
 
 def _rename(part: Any, to: _Renaming) -> None:
     """Give the topics in a message, or in a part of one, other names."""
+    subject = _SUBJECTS.get(type(part))
+    if subject is not None:
+        to.begin(getattr(part, subject))
     for places, rename in ((_NAMES, to.name), (_EXPRESSIONS, to.expression)):
         where = places.get(type(part))
         if where is not None:

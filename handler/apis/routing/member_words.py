@@ -6,18 +6,20 @@ a client writes short names in full in what its client says. The bytes of a coor
     client ──▶ short names in full, where namespaces share groups ──▶ coordinator
     client ◀── full names in the form that the client has used ◀── coordinator
 
-What is told is translated also by a sidecar that does not know yet, or no more, that namespaces share the groups: others may know it. A
-short name that comes back was said at such a one, or at one of 0.2. It stays as it is.
+Sidecars learn at different times that namespaces share the groups. A sidecar that does not know it yet translates what its client gets
+all the same, for another sidecar may know it. Where a member has written a short name, its sidecar did not know it, or is of 0.2. The
+short name stays as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial, wraps
-from typing import Any, Final
+from typing import Final
 
 from handler.apis.api import Call, Response, Services
 from handler.apis.member_forms import Forms, Joined
+from handler.apis.routing.in_full import copied
 from handler.apis.routing.to_coordinator import read_answer
 from handler.coordination.errors import CoordinatorError
 from handler.groups.records.subscription import renamed_parts, renamed_subscription
@@ -25,6 +27,7 @@ from handler.groups.vocabulary import CONSUMER_PROTOCOL
 from handler.tasks import in_a_thread
 from handler.topics.names import InvalidTopicName, TopicNames
 from handler.wire.error_code import ErrorCode
+from handler.wire.message import Message
 from handler.wire.messages.describe_groups import DescribedGroup
 from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from handler.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -81,12 +84,13 @@ def syncing_in_full(handle: SyncHandler) -> SyncHandler:
 
 
 async def described_in_own(services: Services, call: Call, groups: Sequence[DescribedGroup]) -> Sequence[DescribedGroup]:
-    is_shared = not call.forwarded and services.names_in_full
-    return await in_a_thread(partial(_described, groups, services.names)) if is_shared else groups
+    said = (words for group in groups for one in group.members for words in (one.member_metadata, one.member_assignment))
+    is_translated = not call.forwarded and (services.names_in_full or any(_FULL in words for words in said))
+    return await in_a_thread(partial(_described, groups, services.names)) if is_translated else groups
 
 
 def _join_in_full(call: Call, request: JoinGroupRequest, own: TopicNames, forms: dict[str, str]) -> tuple[Call, JoinGroupRequest]:
-    copy = _copy(request, call.version)
+    copy = copied(request, call.version)
     for protocol in copy.protocols:
         protocol.metadata = renamed_subscription(protocol.metadata, partial(_in_full, own, forms))
     return _with_body(call, copy), copy
@@ -117,7 +121,7 @@ def _noted_in_own(own: TopicNames, forms: Forms, short: set[str], name: str) -> 
 def _sync_in_full(
     call: Call, request: SyncGroupRequest, own: TopicNames, in_short: Mapping[str, Collection[str]]
 ) -> tuple[Call, SyncGroupRequest]:  # fmt: skip
-    copy = _copy(request, call.version)
+    copy = copied(request, call.version)
     for one in copy.assignments:
         short = in_short.get(one.member_id, ())
         one.assignment = renamed_parts(one.assignment, partial(_in_full_unless, own, short))
@@ -155,13 +159,7 @@ def _in_own(own: TopicNames, forms: Forms, name: str) -> str:
     return forms.get(full) or (own.canonical(name) if "/" in name else name)
 
 
-def _copy(request: Any, version: int) -> Any:
-    body = bytearray()
-    request.write(version, body)
-    return type(request).read(version, memoryview(bytes(body)), max_elements=len(body))
-
-
-def _with_body(call: Call, request: Any) -> Call:
+def _with_body(call: Call, request: Message) -> Call:
     frame = bytearray(call.frame[: call.body_at])
     request.write(call.version, frame)
     return call._replace(frame=memoryview(bytes(frame)))

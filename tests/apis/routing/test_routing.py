@@ -346,6 +346,18 @@ async def test_members_name_topics_in_full_to_each_other_and_find_the_names_that
 
 
 @pytest.mark.parametrize("group", ["here", "there"])
+async def test_a_group_is_described_in_own_names_by_a_sidecar_that_does_not_know_that_groups_are_shared(
+    neighbours: Pair, group: str
+) -> None:
+    member = await joined(neighbours, group, "t")
+    parts = write_parts({"t": frozenset({0})}, 0)
+    await synced(neighbours, group, member, {member.member_id: parts})
+    neighbours.all_are_new = False
+    told = await described(neighbours, group)
+    assert (told.member_metadata, list(read_parts(told.member_assignment).partitions)) == (said("t"), ["t"])
+
+
+@pytest.mark.parametrize("group", ["here", "there"])
 async def test_they_do_not_while_a_sidecar_of_0_2_is_there(neighbours: Pair, group: str) -> None:
     """It would not know what is meant."""
     neighbours.all_are_new = False
