@@ -9,6 +9,7 @@
 #   make soak    what takes long: a fleet of five under all faults five times, pipelines with twenty times as much to move, every Pulsar version, an upgrade
 #   make simulate   partitions of several sidecars over a modelled Pulsar, a minute of seeds; SEED=N: that one, with its log
 #   make simulate-coordinators   elections, terms and followed topics of several sidecars, likewise
+#   make simulate-fleets   whole sidecars and their clients, likewise
 #   make coverage   what the fast tests leave out, the least covered first
 
 PYTHON ?= python3
@@ -16,7 +17,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: simulate simulate-coordinators image test-kubernetes golden demo run check smoke test soak test-fast coverage lint fmt bench bench-quick simulate-mutants proto messages lock docs clean
+.PHONY: simulate simulate-coordinators simulate-fleets image test-kubernetes golden demo run check smoke test soak test-fast coverage lint fmt bench bench-quick simulate-mutants proto messages lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -100,9 +101,13 @@ simulate: $(READY)
 simulate-coordinators: $(READY)
 	@$(BIN)/python -m tests.simulation.coordinators.run $(or $(SEED),1) $(if $(SEED),1 --log,1000000) --seconds $(SECONDS_OF_SIMULATION)
 
+simulate-fleets: $(READY)
+	@$(BIN)/python -m tests.simulation.fleets.run $(or $(SEED),1) $(if $(SEED),1 --log,1000000) --seconds $(SECONDS_OF_SIMULATION)
+
 simulate-mutants: $(READY)
 	@$(BIN)/python -m tests.simulation.mutants
 	@$(BIN)/python -m tests.simulation.coordinators.mutants
+	@$(BIN)/python -m tests.simulation.fleets.mutants
 
 bench-quick: $(READY)
 	@$(BIN)/python -m bench.quick

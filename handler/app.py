@@ -24,7 +24,6 @@ from handler.apis.handover import warm, warm_heirs
 from handler.apis.promise import settled
 from handler.apis.refused_batches import RefusedBatches
 from handler.apis.routing.transactions import PeerTransactions
-from handler.clock import SYSTEM_CLOCK
 from handler.config import Config, metrics_address
 from handler.coordination.housekeeping import Housekeeping
 from handler.coordination.kept_states import KeptStates
@@ -32,13 +31,12 @@ from handler.coordination.leaders import Identity
 from handler.errors import ConfigError
 from handler.fleet.fleet import Fleet, View
 from handler.fleet.member import Member
-from handler.fleet.peers import Peers
 from handler.fleet.recent_members import RecentMembers
-from handler.fleet.server import Answers, ControlServer, Further, Overloaded
+from handler.fleet.server import Answers, Further, Overloaded
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue
 from handler.groups.service import group_runtime
 from handler.groups.vocabulary import Now
-from handler.ids import WRITER_PREFIX, new_id, new_producer_id
+from handler.ids import WRITER_PREFIX
 from handler.marker_logs import MarkerLogs
 from handler.mirror.mirror import Mirror, PulsarTopics
 from handler.partition.fold.producer_states import ProducerMemory
@@ -46,13 +44,12 @@ from handler.partition.log_starts import log_starts
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.partition.transactional_partitions import transactional_partitions
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
 from handler.pulsar_watch import pulsar_watch
 from handler.replication_watch import replication_watch
 from handler.server.budget import ByteBudget
 from handler.server.dispatch import Dispatcher
 from handler.server.listener import Listener
+from handler.surroundings import Surroundings, real_surroundings
 from handler.tasks import InTurn, KeptAlive, every
 from handler.telemetry import metrics
 from handler.telemetry.loop_lag import LoopLag
@@ -102,16 +99,15 @@ class Caller:
 class Sidecar:
     """`start`, then `drain`, then `close`. Needs a running loop."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, around: Surroundings | None = None) -> None:
+        """`around`: what is there in place of a real Pulsar and real sidecars."""
         self.config = config
         self.port = 0
         limits = config.limits
         loop = asyncio.get_running_loop()
-        self.client = PulsarClient(config.pulsar.url, config.pulsar.listener_name or None)
-        self.admin = PulsarAdmin(config.pulsar.admin_url)
-        # Elections and terms do not wait behind the questions of partitions that are opened.
-        self.groups_admin = PulsarAdmin(config.pulsar.admin_url)
-        clock = SYSTEM_CLOCK
+        around = around or real_surroundings(config)
+        self.client, self.admin, self.groups_admin = around.client, around.admin, around.coordination_admin
+        clock, new_id, peers = around.clock, around.new_id, around.peers
         writer_name = WRITER_PREFIX + new_id()
         names = TopicNames(config.kafka.namespace, config.groups.namespace, config.kafka.further_namespaces)
         replication = Replication(self.admin, loop.time, always_counts=config.kafka.replicated_count)
@@ -161,7 +157,6 @@ class Sidecar:
         groups = group_runtime(
             self.client, self.groups_admin, config.groups, catalog, partial(_mirror, mirror, names), now, own, names, clock, new_id
         )
-        peers = Peers(loop.time, kafka.namespace)
         host, port = kafka.advertised_address or kafka.listen_address
         self.fleet = Fleet(
             Member(kafka.own_node_id, host, port, kafka.rack or None, kafka.external_address), own.name, groups.leaders, peers, loop.time,
@@ -189,7 +184,7 @@ class Sidecar:
                 loop.time,
                 clock,
                 new_id,
-                new_producer_id,
+                around.new_producer_id,
                 catalog.id_of,
             ),
             peers=peers,
@@ -200,6 +195,7 @@ class Sidecar:
             answers=self.answers,
             clock=loop.time,
             wall_clock=clock.wall,
+            new_producer_id=around.new_producer_id,
         )
         self._housekeeping = Housekeeping(
             self.client, self.groups_admin, config.groups.namespace,
@@ -215,12 +211,14 @@ class Sidecar:
             ping=self.fleet.on_ping, warm=partial(warm, self.services), heard_of=self._hear_of_namespace,
         )  # fmt: skip
         self.stop_asked = asyncio.Event()
-        self.control = ControlServer(own.name, answers, Further(ADMIN, AdminService(self.services, self.stop_asked.set), FROM_THIS_HOST))
+        further = Further(ADMIN, AdminService(self.services, self.stop_asked.set), FROM_THIS_HOST)
+        self.control = around.control_server(own.name, answers, further)
         self._handing_over: set[asyncio.Task[None]] = set()
         self.listener = Listener(
             self._dispatch, self._requests, self.answers, max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
             others_serve=lambda: bool(config.kafka.advertised),  # whoever has stood still does not know who has come meanwhile
+            awake_clock=clock.awake,
         )  # fmt: skip
 
     async def start(self, *, once: bool = False) -> None:

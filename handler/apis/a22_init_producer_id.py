@@ -16,7 +16,6 @@ from typing import Final
 
 from handler.apis.api import Api, Call, Result, Services
 from handler.apis.routing.to_coordinator import TRANSACTIONS, to_coordinator
-from handler.ids import new_producer_id
 from handler.transactions.machine import Producer
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -45,7 +44,7 @@ _handle_transactional: Final = to_coordinator(_of_transactional_id, _refuse, TRA
 
 def handle(services: Services, call: Call, request: InitProducerIdRequest) -> Result:
     if request.transactional_id is None:
-        return InitProducerIdResponse(producer_id=new_producer_id(), producer_epoch=0)
+        return InitProducerIdResponse(producer_id=services.new_producer_id(), producer_epoch=0)
     if (request.producer_id < 0) != (request.producer_epoch < 0):
         return _refuse(call, request, ErrorCode.INVALID_REQUEST)
     return _handle_transactional(services, call, request)

@@ -102,14 +102,17 @@ async def _canonical(services: Services, topics: Topics) -> dict[TopicPartition,
 
 
 async def _partitions(services: Services, topic: str) -> tuple[str, int]:
-    """A topic's own name, and how many partitions it has: none where that can't be told now, and the producer asks again."""
+    """A topic's own name, and how many partitions it has, or had where that can't be told now. Of one that is not known it is none: the
+    producer asks again.
+    """
     name = resolve(services, topic, None)
     if not isinstance(name, TopicName) or name.internal:
         return topic, 0
     try:
         return services.catalog.names.kafka(name), (await services.catalog.find(name)).partitions
-    except PulsarError:
-        return topic, 0
+    except PulsarError as error:
+        known = services.catalog.remembered(name) if error.retriable else None
+        return (topic, 0) if known is None else (services.catalog.names.kafka(name), known.partitions)
 
 
 def _all(error: ErrorCode) -> ErrorOf:

@@ -23,6 +23,7 @@ from handler.fleet.fleet import Fleet, View
 from handler.fleet.member import Member
 from handler.fleet.peers import Peers
 from handler.groups.service import GroupRuntime
+from handler.ids import NewProducerId, new_producer_id
 from handler.mirror.mirror import Mirror
 from handler.partition.log_starts import LogStarts
 from handler.partition.partition import Partition
@@ -103,6 +104,7 @@ class Services:
     answers: AnswerShare
     clock: Callable[[], float]
     wall_clock: Callable[[], int]  # milliseconds
+    new_producer_id: NewProducerId = new_producer_id
     settings: Config = field(default_factory=Config)  # the whole configuration: DescribeConfigs of a node reads it
     member_forms: RememberedForms = field(default_factory=RememberedForms)
     produce_partitions: ResolvedPartitions = field(default_factory=ResolvedPartitions)

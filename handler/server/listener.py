@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final, cast
 
 from handler.apis.answer_share import AnswerShare
+from handler.clock import awake
 from handler.errors import ConfigError
 from handler.server.awake import BEAT_SECONDS, Awake
 from handler.server.budget import ByteBudget
@@ -40,6 +41,7 @@ class Listener:
         max_connections: int,
         idle_seconds: float,
         others_serve: Callable[[], bool],
+        awake_clock: Callable[[], float] = awake,
     ) -> None:
         """`others_serve`: whether clients would go elsewhere while this process stands still."""
         self._dispatch = dispatch
@@ -55,7 +57,7 @@ class Listener:
         self._servers: list[asyncio.Server] = []
         self._sweeper = every(min(SWEEP_SECONDS, idle_seconds / 2), "idle_clients", self._sweep)
         self._empty = asyncio.Event()
-        self._awake = Awake(others_serve)
+        self._awake = Awake(others_serve, awake_clock)
         self._beating = every(BEAT_SECONDS, "awake", self._beat)
 
     async def start(self, host: str, port: int) -> int:

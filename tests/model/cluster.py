@@ -54,6 +54,7 @@ class Cluster:
         self.policies_of_cursors: dict[str, Any] = {}  # of each topic itself
         self.keeps_topic_policies = True
         self.topics: dict[str, list[InternalLog]] = {}
+        self.properties: dict[str, dict[str, str]] = {}  # of topics
 
     def create(self, topic: str, partitions: int) -> None:
         if topic in self.topics:

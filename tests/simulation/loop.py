@@ -54,6 +54,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.steps = 0
         self.failures: list[dict[str, Any]] = []  # that nobody has handled
+        self.network: Any = None  # where processes listen, in a run that has one
         self._now = BEGIN
         self._is_burying = False
         self._thread_delay = thread_delay
@@ -100,6 +101,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *arguments: Any) -> Any:  # type: ignore[override]
         """Here, after a while."""
         return self.create_task(self._in_no_thread(lambda: func(*arguments)))
+
+    async def create_server(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
+        """In memory."""
+        return self.network.listen(protocol_factory, host, port)
 
     def _process_events(self, event_list: Any) -> None: ...
 

@@ -39,7 +39,7 @@ class Machine:
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Do something in this process that takes time. It never ends if the process is killed."""
         task = self._loop.create_task(work, context=self.context.copy())
-        task.add_done_callback(_looked_at)
+        task.add_done_callback(_looked_at, context=Context())  # whoever asked may be killed
         return task
 
     @property

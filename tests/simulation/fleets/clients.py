@@ -1,0 +1,321 @@
+"""Clients of a fleet: producers, consumers, and those that commit offsets. Each speaks Kafka to whoever it is told leads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Final, NamedTuple
+
+from handler.partition.fold.transactions import AbortedTransaction
+from handler.wire.error_code import ErrorCode
+from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from handler.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from handler.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
+from handler.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from handler.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
+from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from tests.simulation.fleets.kafka_client import RETRIABLE, RETRY_SECONDS, KafkaClient, Lost
+from tests.simulation.fleets.network import Address
+from tests.simulation.history import History, Violation
+from tests.support.batches import batch
+from tests.support.records import committed_in, records_in
+
+PRODUCE_VERSION: Final = 9
+FETCH_VERSION: Final = 11
+LIST_OFFSETS_VERSION: Final = 7
+INIT_VERSION: Final = 4
+COMMIT_VERSION: Final = 8
+OFFSETS_VERSION: Final = 7
+GROUP: Final = 0
+IN_FLIGHT: Final = 3
+FETCH_BYTES: Final = 2_000
+WAIT_MS: Final = 300
+ALL: Final = -1
+Answer = tuple[ErrorCode, int]
+
+
+class Place(NamedTuple):
+    topic: str
+    partition: int
+
+
+class Written(NamedTuple):
+    values: list[bytes]
+    data: bytes
+
+
+def produced(place: Place, data: bytes, transactional_id: str | None = None) -> ProduceRequest:
+    topic = TopicProduceData(name=place.topic, partition_data=[PartitionProduceData(index=place.partition, records=data)])
+    return ProduceRequest(transactional_id=transactional_id, acks=ALL, timeout_ms=8_000, topic_data=[topic])
+
+
+async def send(
+    client: KafkaClient, at: Address, place: Place, batches: Sequence[bytes], transactional_id: str | None = None
+) -> list[Answer | None]:
+    requests = [produced(place, data, transactional_id) for data in batches]
+    answers = await client.ask_in_order(at, requests, ProduceResponse, PRODUCE_VERSION)
+    told = [None if one is None else one.responses[0].partition_responses[0] for one in answers]
+    return [None if one is None else (one.error_code, one.base_offset) for one in told]
+
+
+class Producer:
+    """An idempotent one. It has up to three batches of a partition on their way, and sends those without an answer again, in order."""
+
+    def __init__(self, client: KafkaClient, place: Place, history: History, draw: Random, goes_on: Callable[[], bool]) -> None:
+        self._client = client
+        self._place = place
+        self._history = history
+        self._draw = draw
+        self._goes_on = goes_on
+
+    async def run(self) -> None:
+        producer_id = await self._new_id()
+        window: list[Written] = []
+        sequence = 0
+        while self._goes_on() or window:
+            while self._goes_on() and len(window) < IN_FLIGHT:
+                values = [b"%d/%d" % (producer_id, sequence + number) for number in range(self._draw.randint(1, 3))]
+                window.append(Written(values, batch(*values, producer_id=producer_id, epoch=0, sequence=sequence)))
+                sequence += len(values)
+            window = self._without_answer(window, await self._send(window))
+            await asyncio.sleep(RETRY_SECONDS if window else self._draw.choice((0.0, 0.05, 0.5)))
+
+    async def _new_id(self) -> int:
+        while True:
+            try:
+                request = InitProducerIdRequest(producer_id=-1, producer_epoch=-1)
+                told = await self._client.ask(self._client.any_address, request, InitProducerIdResponse, INIT_VERSION)
+            except Lost:
+                pass
+            else:
+                if told.error_code is ErrorCode.NONE:
+                    return told.producer_id
+                if told.error_code not in RETRIABLE:
+                    raise Violation(f"{self._client.name} gets no producer id: {told.error_code.name}")
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _send(self, window: Sequence[Written]) -> list[Answer | None]:
+        try:
+            leader = await self._client.leader(*self._place)
+        except Lost:
+            leader = None
+        if leader is None:
+            return [None] * len(window)
+        self._history.counts["produce"] += len(window)
+        return await send(self._client, leader, self._place, [written.data for written in window])
+
+    def _without_answer(self, window: Sequence[Written], told: Sequence[Answer | None]) -> list[Written]:
+        kept: list[Written] = []
+        for written, answer in zip(window, told, strict=True):
+            if answer is not None and answer[0] is ErrorCode.NONE:
+                self._history.acknowledge(written.values, answer[1], 0)
+                continue
+            if answer is not None and answer[0] not in RETRIABLE and not kept:
+                raise Violation(f"{self._client.name}: the oldest batch without an answer, {written.values[0]!r}, is told {answer[0].name}")
+            kept.append(written)
+        return kept
+
+
+class PlainProducer:
+    """Without a producer id: what has no answer is sent again as something new."""
+
+    def __init__(self, client: KafkaClient, name: str, place: Place, history: History, draw: Random, goes_on: Callable[[], bool]) -> None:
+        self._client = client
+        self._name = name.encode()
+        self._place = place
+        self._history = history
+        self._draw = draw
+        self._goes_on = goes_on
+
+    async def run(self) -> None:
+        number = 0
+        while self._goes_on():
+            number += 1
+            value = b"%s/%d" % (self._name, number)
+            while not await self._is_written(value):  # noqa: ASYNC110 - it is sent anew each time
+                await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(self._draw.choice((0.01, 0.2, 1.0)))
+
+    async def _is_written(self, value: bytes) -> bool:
+        try:
+            leader = await self._client.leader(*self._place)
+        except Lost:
+            return False
+        if leader is None:
+            return False
+        self._history.counts["produce"] += 1
+        (told,) = await send(self._client, leader, self._place, [batch(value)])
+        if told is not None and told[0] is ErrorCode.NONE:
+            self._history.acknowledge([value], told[1], 0)
+            return True
+        if told is not None and told[0] not in RETRIABLE:
+            raise Violation(f"{self._client.name} writes, and is told {told[0].name}")
+        return False
+
+
+class Consumer:
+    """It reads a partition from its start, over and over, and asks now and then where the partition ends."""
+
+    def __init__(
+        self, client: KafkaClient, place: Place, history: History, draw: Random, goes_on: Callable[[], bool], *, is_committed: bool
+    ) -> None:  # fmt: skip
+        self._client = client
+        self._place = place
+        self._history = history
+        self._draw = draw
+        self._goes_on = goes_on
+        self._is_committed = is_committed
+        self.offset = 0
+
+    async def run(self) -> None:
+        while self._goes_on():
+            if self._draw.random() < 0.05:
+                self.offset = self._draw.randint(0, self.offset)
+            try:
+                if self._draw.random() < 0.2:
+                    await self.end()
+                await self.fetch()
+            except Lost:
+                await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(self._draw.choice((0.0, 0.01, 0.3)))
+
+    async def end(self) -> int | None:
+        """What was acknowledged to anybody before it is asked is before the end. Raises Lost."""
+        leader = await self._client.leader(*self._place)
+        if leader is None:
+            return None
+        acknowledged = self._history.end
+        partition = ListOffsetsPartition(partition_index=self._place.partition, timestamp=-1)
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=self._place.topic, partitions=[partition])])
+        told = (await self._client.ask(leader, request, ListOffsetsResponse, LIST_OFFSETS_VERSION)).topics[0].partitions[0]
+        self._history.counts["end"] += 1
+        if told.error_code in RETRIABLE:
+            return None
+        if told.error_code is not ErrorCode.NONE:
+            raise Violation(f"{self._client.name} asks where {self._place} ends, and is told {told.error_code.name}")
+        if told.offset < acknowledged:
+            raise Violation(
+                f"{self._client.name} is told by {leader[0]} that {self._place} ends at {told.offset}: {acknowledged} were acknowledged"
+            )
+        return told.offset
+
+    async def fetch(self) -> None:
+        """Raises Lost."""
+        leader = await self._client.leader(*self._place)
+        if leader is None:
+            await asyncio.sleep(RETRY_SECONDS)
+            return
+        partition = FetchPartition(partition=self._place.partition, fetch_offset=self.offset, partition_max_bytes=FETCH_BYTES)
+        request = FetchRequest(
+            max_wait_ms=WAIT_MS, min_bytes=1, max_bytes=FETCH_BYTES, isolation_level=int(self._is_committed),
+            topics=[FetchTopic(topic=self._place.topic, partitions=[partition])],
+        )  # fmt: skip
+        answer = await self._client.ask(leader, request, FetchResponse, FETCH_VERSION)
+        if answer.error_code is not ErrorCode.NONE or not answer.responses:
+            raise Violation(f"{self._client.name} fetches, and is told {answer.error_code.name}")
+        told = answer.responses[0].partitions[0]
+        if told.error_code in RETRIABLE:
+            await asyncio.sleep(RETRY_SECONDS)
+        elif told.error_code is not ErrorCode.NONE:
+            raise Violation(f"{self._client.name} reads {self._place} at {self.offset}, and is told {told.error_code.name}")
+        elif told.records:
+            self._take(b"".join(told.records), told, leader)
+
+    def _take(self, records: bytes, told: PartitionData, leader: Address) -> None:
+        self._history.counts["fetch"] += 1
+        if self._is_committed:
+            aborted = [AbortedTransaction(one.producer_id, one.first_offset) for one in told.aborted_transactions or ()]
+            values = dict(committed_in([records], aborted))
+        else:
+            values = dict(records_in([records]))
+        by = f"{self._client.name} through {leader[0]}"
+        next_offset = _end_of(records)
+        for offset in range(self.offset, next_offset):
+            if self._is_committed:
+                self._history.see_committed(offset, values.get(offset), by)
+            else:
+                self._history.see(offset, values.get(offset), by)
+        self.offset = max(self.offset, next_offset)
+
+
+def _end_of(records: bytes) -> int:
+    """Behind the last whole batch."""
+    at = end = 0
+    while at + 61 <= len(records):
+        size = 12 + int.from_bytes(records[at + 8 : at + 12], "big")
+        if at + size > len(records):
+            break
+        end = int.from_bytes(records[at : at + 8], "big") + int.from_bytes(records[at + 23 : at + 27], "big") + 1
+        at += size
+    return end
+
+
+class Committer:
+    """It commits greater and greater offsets of a group that has no members, and asks for them."""
+
+    def __init__(self, client: KafkaClient, group: str, place: Place, history: History, draw: Random, goes_on: Callable[[], bool]) -> None:
+        self._client = client
+        self._group = group
+        self._place = place
+        self._history = history
+        self._draw = draw
+        self._goes_on = goes_on
+        self._tried = self._acknowledged = -1
+
+    async def run(self) -> None:
+        while self._goes_on():
+            try:
+                if self._draw.random() < 0.4:
+                    await self.look()
+                else:
+                    await self._commit()
+            except Lost:
+                pass
+            await asyncio.sleep(self._draw.choice((0.01, 0.2, 1.0)))
+
+    async def _commit(self) -> None:
+        coordinator = await self._client.coordinator(self._group, GROUP)
+        if coordinator is None:
+            return
+        self._tried += 1
+        offset = self._tried
+        partition = OffsetCommitRequestPartition(partition_index=self._place.partition, committed_offset=offset)
+        request = OffsetCommitRequest(
+            group_id=self._group, topics=[OffsetCommitRequestTopic(name=self._place.topic, partitions=[partition])]
+        )
+        answer = await self._client.ask(coordinator, request, OffsetCommitResponse, COMMIT_VERSION)
+        error = answer.topics[0].partitions[0].error_code
+        self._history.counts["commit"] += 1
+        if error is ErrorCode.NONE:
+            self._acknowledged = offset
+        elif error not in RETRIABLE:
+            raise Violation(f"{self._client.name} commits, and is told {error.name}")
+
+    async def look(self) -> bool:
+        """Whether it was told. Raises Lost."""
+        coordinator = await self._client.coordinator(self._group, GROUP)
+        if coordinator is None:
+            return False
+        acknowledged = self._acknowledged
+        request = OffsetFetchRequest(
+            group_id=self._group, topics=[OffsetFetchRequestTopic(name=self._place.topic, partition_indexes=[self._place.partition])]
+        )
+        answer = await self._client.ask(coordinator, request, OffsetFetchResponse, OFFSETS_VERSION)
+        self._history.counts["committed"] += 1
+        told = answer.topics[0].partitions[0] if answer.topics else None
+        error = answer.error_code if told is None or answer.error_code is not ErrorCode.NONE else told.error_code
+        if error in RETRIABLE:
+            return False
+        if error is not ErrorCode.NONE or told is None:
+            raise Violation(f"{self._client.name} asks what {self._group} has committed, and is told {error.name}")
+        if not acknowledged <= told.committed_offset <= self._tried:
+            raise Violation(
+                f"{self._group} has committed {acknowledged} to {self._tried} of {self._place}: told are {told.committed_offset}"
+            )
+        return True

@@ -1,0 +1,270 @@
+"""Runs of whole fleets: `python -m tests.simulation.fleets.run SEED [COUNT]`."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tests.model.cluster import Cluster, Obliging
+from tests.model.conduct import NOBODYS
+from tests.model.internal_log import InternalLog
+from tests.simulation.chance import Chance
+from tests.simulation.checker import check
+from tests.simulation.conduct import DrawnConduct, delay
+from tests.simulation.fleets.clients import Committer, Consumer, Place, PlainProducer, Producer
+from tests.simulation.fleets.kafka_client import KafkaClient, Lost
+from tests.simulation.fleets.member import Member
+from tests.simulation.fleets.network import Network
+from tests.simulation.fleets.plan import BUSY_SECONDS, PATIENCE_SECONDS, SILENT_SECONDS, FaultKind, Plan, drawn
+from tests.simulation.fleets.pulsar import SETTINGS
+from tests.simulation.fleets.transactional_producer import TransactionalProducer
+from tests.simulation.history import History, Violation
+from tests.simulation.loop import BEGIN, SimulatedLoop
+from tests.simulation.many import arguments_for, run_seeds
+from tests.simulation.plan import Bounds as TopicBounds
+from tests.simulation.reference import fold
+from tests.simulation.simulated import Constant, simulated
+
+NAMESPACE: Final = "public/default"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    plan: Plan
+    violation: str | None
+    counts: Counter[str]
+    struck: Counter[FaultKind]
+    steps: int
+    seconds: float  # virtual
+
+    @property
+    def operations(self) -> int:
+        return self.counts["produce"] + self.counts["fetch"] + self.counts["commit"] + self.counts["end transaction"]
+
+
+class Run:
+    def __init__(self, plan: Plan, loop: SimulatedLoop, chance: Chance) -> None:
+        bounds = plan.bounds
+        self._plan = plan
+        self._loop = loop
+        self._chance = chance
+        self._topic_bounds = TopicBounds(
+            slowest=bounds.slowest, lost_receipts=bounds.lost_receipts, refused_sends=bounds.refused_sends, slow_stores=bounds.slow_stores,
+            failed_questions=bounds.failed_questions, orphans=bounds.orphans,
+        )  # fmt: skip
+        self._conducts: list[DrawnConduct] = []
+        self._cluster = Cluster(self._new_log, Obliging())
+        self._cluster.settings = SETTINGS
+        network_draw = chance.of("network")
+        self._network = loop.network = Network(loop, lambda: delay(network_draw, self._topic_bounds))
+        self._is_busy = self._is_served = True
+        self._failure: str | None = None
+        self.struck: Counter[FaultKind] = Counter()
+        self._places = [Place(f"t{topic}", number) for topic in range(bounds.topics) for number in range(bounds.partitions)]
+        for topic in range(bounds.topics):
+            self._cluster.create(f"persistent://{NAMESPACE}/t{topic}", bounds.partitions)
+        self.histories = {place: History() for place in self._places}
+        questions, skew, members = self._new_conduct("questions"), chance.of("skew"), dict[str, Member]()
+        self._members = [
+            Member(
+                loop, questions, self._cluster, self._network, members, f"s{number}", number,
+                skew.choice((0.0, 0.5, -5.0, 60.0)), self._fail,
+            )
+            for number in range(bounds.sidecars)
+        ]  # fmt: skip
+        self._clients: list[KafkaClient] = []
+
+    @property
+    def counts(self) -> Counter[str]:
+        return sum((history.counts for history in self.histories.values()), Counter())
+
+    def _fail(self, what: str) -> None:
+        self._failure = self._failure or what
+
+    def _new_conduct(self, name: str) -> DrawnConduct:
+        conduct = DrawnConduct(self._loop, self._chance.apart(name), self._topic_bounds)
+        self._conducts.append(conduct)
+        return conduct
+
+    def _new_log(self, topic: str, partition: int) -> InternalLog:
+        return InternalLog(self._new_conduct(f"{topic}-{partition}"), self._loop, partition)
+
+    # --- clients
+
+    def _client(self, name: str) -> KafkaClient:
+        bootstrap = [member.address for member in self._members]
+        client = KafkaClient(self._network, name, bootstrap)
+        self._clients.append(client)
+        return client
+
+    def _works(self) -> bool:
+        return self._is_busy
+
+    def _begin_clients(self) -> Iterator[asyncio.Task[None]]:
+        bounds, begin = self._plan.bounds, asyncio.create_task
+        for number in range(bounds.producers):
+            place, name = self._places[number % len(self._places)], f"producer {number}"
+            yield begin(Producer(self._client(name), place, self.histories[place], self._chance.of(name), self._works).run())
+        for number in range(bounds.plain):
+            place, name = self._places[-1], f"plain{number}"
+            yield begin(PlainProducer(self._client(name), name, place, self.histories[place], self._chance.of(name), self._works).run())
+        for number in range(bounds.transactional):
+            name = f"x{number}"
+            client, draw = self._client(name), self._chance.of(name)
+            yield begin(TransactionalProducer(client, name, self._places, self.histories, draw, self._works).run())
+        for number in range(bounds.consumers):
+            place, name = self._places[number % len(self._places)], f"consumer {number}"
+            is_committed = bool(number % 2)
+            yield begin(self._consumer(name, place, is_committed=is_committed).run())
+        for number in range(bounds.groups):
+            place, name = self._places[number % len(self._places)], f"g{number}"
+            history, draw = self.histories[place], self._chance.of(name)
+            yield begin(Committer(self._client(f"of {name}"), name, place, history, draw, self._works).run())
+
+    def _consumer(self, name: str, place: Place, *, is_committed: bool) -> Consumer:
+        history, draw = self.histories[place], self._chance.of(name)
+        return Consumer(self._client(name), place, history, draw, self._works, is_committed=is_committed)
+
+    # --- faults
+
+    async def _strike(self) -> None:
+        restarts: list[asyncio.Task[None]] = []
+        for fault in self._plan.faults:
+            await asyncio.sleep(max(0.0, BEGIN + fault.at - self._loop.time()))
+            self.struck[fault.kind] += 1
+            member, log = self._members[fault.place % len(self._members)], self._cluster.logs[fault.place % len(self._cluster.logs)]
+            match fault.kind:
+                case FaultKind.CUT:
+                    member.lose_connections()
+                case FaultKind.CUT_CLIENTS:
+                    draw = self._chance.of("cut clients")
+                    self._network.cut(member.process, lambda draw=draw: draw.random() < 0.6)  # type: ignore[misc]
+                case FaultKind.KILL:
+                    member.kill()
+                case FaultKind.KILL_ALL:
+                    for one in self._members:
+                        one.kill()
+                case FaultKind.RESTART if member.is_running:
+                    restarts.append(asyncio.create_task(member.restart()))
+                case FaultKind.PAUSE:
+                    self._pause(member, fault.seconds)
+                case FaultKind.UNLOAD:
+                    if isinstance(log.conduct, DrawnConduct):
+                        log.conduct.unloaded_at = self._loop.time()
+                    log.unload()
+                case FaultKind.CRASH:
+                    log.crash()
+                case FaultKind.NO_ADMIN:
+                    member.lose_admin(fault.seconds)
+                case FaultKind.ROLL:
+                    log.roll()
+        for task in restarts:
+            await task
+
+    def _pause(self, member: Member, seconds: float) -> None:
+        if not member.is_running:
+            return
+        member.stand_still()
+        process = member.process
+
+        def while_it_stands(work: Callable[[], None]) -> None:
+            if member.process is process and not member.is_running:
+                work()
+
+        silent = self._chance.of("silence").uniform(*SILENT_SECONDS)
+        self._loop.call_later(silent, while_it_stands, member.lose_connections, context=NOBODYS)
+        self._loop.call_later(seconds, while_it_stands, member.go_on, context=NOBODYS)
+
+    # --- the run
+
+    async def go(self) -> None:
+        striking = asyncio.create_task(self._strike())
+        clients = list(self._begin_clients())
+        await self._watched([striking, *clients], BUSY_SECONDS)
+        self._is_busy = False
+        for conduct in self._conducts:
+            conduct.is_calm = True
+        for member in self._members:
+            member.go_on()
+        await self._watched([striking, *clients], PATIENCE_SECONDS, all_end=True)
+        await self._check_served()
+        for client in self._clients:
+            client.close()
+        for member in self._members:
+            member.check_bounds()
+            await member.close()
+        await asyncio.sleep(60.0)
+        for member in self._members:
+            member.check_closed()
+
+    async def _watched(self, tasks: list[asyncio.Task[None]], seconds: float, *, all_end: bool = False) -> None:
+        """For so long, or until one finds a violation."""
+        until = self._loop.time() + seconds
+        while left := {task for task in tasks if not task.done()}:
+            done, _ = await asyncio.wait(left, timeout=min(1.0, until - self._loop.time()), return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            if self._failure is not None:
+                raise Violation(self._failure)
+            if self._loop.time() >= until:
+                break
+        if all_end and left:
+            raise Violation(f"not done after {seconds:.0f} s: {len(left)} of {len(tasks)}")
+
+    async def _check_served(self) -> None:
+        """Faults are over: all that was written is given to consumers of both kinds, and what was told is true."""
+        until = self._loop.time() + PATIENCE_SECONDS
+        for place in self._places:
+            log = self._cluster.log(f"persistent://{NAMESPACE}/{place.topic}-partition-{place.partition}")
+            reference = fold(log.entries)
+            for is_committed in (False, True):
+                reader = self._consumer(f"last reader of {place.topic}-{place.partition}, {is_committed}", place, is_committed=is_committed)
+                while reader.offset < reference.end:
+                    if self._loop.time() > until:
+                        raise Violation(f"{place} is read up to {reader.offset} of {reference.end}")
+                    try:
+                        await reader.fetch()
+                    except Lost:
+                        await asyncio.sleep(0.5)
+            check(self.histories[place], reference, 0)
+
+
+def constants() -> Sequence[Constant]:
+    return ()
+
+
+def run_plan(plan: Plan) -> Result:
+    chance, runs = Chance(plan.seed, "fleets/"), list[Run]()
+    random.seed(plan.seed)  # ids of fetch sessions
+
+    async def go(loop: SimulatedLoop) -> None:
+        runs.append(Run(plan, loop, chance))
+        await runs[0].go()
+
+    outcome = simulated(chance, constants(), go)
+    (run,) = runs
+    return Result(plan, outcome.violation, run.counts, run.struck, outcome.steps, outcome.seconds)
+
+
+def main(arguments: list[str]) -> int:
+    options = arguments_for("tests.simulation.fleets.run", __doc__).parse_args(arguments)
+    counts: Counter[str] = Counter()
+
+    def run(seed: int) -> Result:
+        plan = drawn(seed)
+        if options.log:
+            print(plan, flush=True)
+        result = run_plan(plan)
+        counts.update(result.counts)
+        return result
+
+    return run_seeds(options, run, counts)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
