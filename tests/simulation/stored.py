@@ -38,6 +38,7 @@ class Batch:
     codec: int
     data: bytes  # behind the header
     has_messages: bool = False  # of Pulsar's, not Kafka's records
+    max_timestamp: int = 0  # of Kafka's
 
     @property
     def last(self) -> int:
@@ -91,7 +92,9 @@ def _kafka_batches(entry: RawEntry) -> Iterator[Batch]:
     for header, part in headers:
         count = header[6] + 1
         is_transactional, is_control, codec = bool(header[5] & _TRANSACTIONAL), bool(header[5] & _CONTROL), header[5] & _CODEC
-        yield Batch(offset, count, header[9], header[10], header[11], is_transactional, is_control, codec, part)
+        yield Batch(
+            offset, count, header[9], header[10], header[11], is_transactional, is_control, codec, part, max_timestamp=header[8]
+        )  # fmt: skip
         offset += count
 
 

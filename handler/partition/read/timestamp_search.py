@@ -56,6 +56,8 @@ AHEAD_ENTRIES: Final = 2_000
 AHEAD_BYTES: Final = 64 * 1024 * 1024
 # For an index that has to be read first. What Kafka clients wait for (request.timeout.ms) is several times that.
 WAIT_FOR_INDEX_SECONDS: Final = 5.0
+# What was not found by a search of such length is looked for once more.
+LASTING_SECONDS: Final = 1.0
 # A scan may need all that comes.
 SCAN_PERMITS: Final = 256
 # A stored batch may unfold to thirty thousand times its size. What a producer puts into one message of Pulsar's stays below this.
@@ -135,17 +137,25 @@ async def greatest_timestamp(partition: PartitionForSearch) -> TimestampAndOffse
 async def _search(
     partition: PartitionForSearch, key: int, search: Callable[[int, int], Coroutine[None, None, TimestampAndOffset]]
 ) -> TimestampAndOffset:
-    """Several that ask the same share a search, and none misses what was acknowledged before it asked."""
+    """Several that ask the same share a search, and none misses what was acknowledged before it asked.
+
+    The answer is that of the log as it was up to one place: its end when it was confirmed.
+    """
+    loop = asyncio.get_running_loop()
 
     async def searched() -> Searched:
-        start = await partition.confirmed_start()
+        start, has_lasted = await partition.confirmed_start(), False
         while True:
-            end = await partition.confirmed_end()
+            begun, end = loop.time(), await partition.confirmed_end()
             found = await search(start, end) if start < end else NOT_FOUND
             began, start = start, await partition.confirmed_start()
-            # Where the start has moved meanwhile, what was looked at may be gone, and what is left was written behind `end`.
-            if found != NOT_FOUND or start == began:
+            if found != NOT_FOUND:
                 return Searched(found, end)
+            # Where the start has moved meanwhile, what was looked at may be gone, and what is left was written behind `end`. Who is told
+            # after a while that there is no such record would pass over those that were written meanwhile.
+            if start == began and (has_lasted or loop.time() - begun <= LASTING_SECONDS):
+                return Searched(found, end)
+            has_lasted = start == began
 
     if key not in partition.searches:
         return (await partition.searches.call(key, searched)).found
@@ -208,7 +218,7 @@ async def _scan(
                 if entry.content.max_timestamp >= sought.timestamp:
                     async with aclosing(_records(entry, sought.timestamp)) as records:
                         async for record in records:
-                            reaches = record.timestamp >= sought.timestamp and record.offset >= sought.log_start
+                            reaches = record.timestamp >= sought.timestamp and sought.log_start <= record.offset < sought.end
                             if reaches and await _is_served(partition, record.offset):
                                 return record
             if entry.next_offset >= sought.end:

@@ -284,3 +284,38 @@ async def test_where_the_start_moves_meanwhile_what_is_left_is_searched(search: 
     partition.on_start_moved(MovedStart(log.entries[-1].position, 50))
     assert await found == TimestampAndOffset(50, 2 * HOUR_MS)
     partition.close()
+
+
+class WrittenMeanwhile(MemoryLog):
+    """While the broker is asked for a time, others write, and the reader that is opened then begins behind the first of that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: list[int] = []  # times of records
+        self.seconds = 0.0
+
+    async def find_time(self, timestamp: int) -> Position | None:
+        found = await super().find_time(timestamp)
+        if self.meanwhile:
+            await asyncio.sleep(self.seconds)
+            for says in self.meanwhile:
+                self.write(batch(b"later", timestamp=says))
+                self.entries[-1].broker_timestamp = says
+            self.meanwhile = []
+            return self.entries[-1].position
+        return found
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.1])
+async def test_what_was_written_during_a_search_is_found_from_its_first_record_on_or_not_at_all(seconds: float) -> None:
+    log = WrittenMeanwhile()
+    for _ in range(3):
+        log.write(batch(b"v", timestamp=HOUR_MS))
+        log.entries[-1].broker_timestamp = HOUR_MS
+    partition = open_partition(log)
+    await partition.opened()
+    log.meanwhile, log.seconds = [2 * HOUR_MS] * 3, seconds
+    found = await by_time(partition, 2 * HOUR_MS - 1)
+    assert found == (NOT_FOUND if seconds == 0.0 else TimestampAndOffset(3, 2 * HOUR_MS))
+    assert await by_time(partition, 2 * HOUR_MS - 1) == TimestampAndOffset(3, 2 * HOUR_MS)
+    partition.close()

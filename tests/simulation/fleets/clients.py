@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
 
@@ -11,7 +14,13 @@ from handler.partition.fold.transactions import AbortedTransaction
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from handler.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from handler.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
+from handler.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from handler.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -23,6 +32,7 @@ from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, 
 from tests.simulation.fleets.kafka_client import RETRIABLE, RETRY_SECONDS, KafkaClient, Lost
 from tests.simulation.fleets.network import Address
 from tests.simulation.history import History, Violation
+from tests.simulation.loop import EPOCH_SECONDS
 from tests.support.batches import batch
 from tests.support.records import committed_in, records_in
 
@@ -36,6 +46,8 @@ GROUP: Final = 0
 IN_FLIGHT: Final = 3
 FETCH_BYTES: Final = 2_000
 WAIT_MS: Final = 300
+# Of producers' clocks.
+SKEW_MS: Final = (-3_000, 3_000)
 ALL: Final = -1
 Answer = tuple[ErrorCode, int]
 
@@ -48,6 +60,47 @@ class Place(NamedTuple):
 class Written(NamedTuple):
     values: list[bytes]
     data: bytes
+
+
+class Search(NamedTuple):
+    """For the first record of a time or later, and what was told."""
+
+    time: int
+    acknowledged: int  # offsets, when it was asked
+    written: int  # when it was answered
+    told: int  # an offset, −1 for none
+    by: str
+
+
+@dataclass(slots=True)
+class TimedHistory(History):
+    times: dict[bytes, int] = field(default_factory=dict)  # of records, by value
+    searches: list[Search] = field(default_factory=list)
+
+    def stamp(self, values: Sequence[bytes], draw: Random) -> int:
+        """The time that the first of these records gets, by its producer's clock."""
+        first = now_ms() + int(draw.uniform(*SKEW_MS))
+        self.times.update((value, first + number) for number, value in enumerate(values))
+        return first
+
+    def check_searches(self, values: Mapping[int, bytes], markers: Mapping[int, int]) -> None:
+        """Each answer is right for some moment between question and answer: a scan of the log up to there would have found it. Of a marker
+        it may be the first copy or a later one that counts for nothing, so it is judged with all of them and without. `markers`: times.
+        """
+        records = sorted((offset, self.times.get(value, 0)) for offset, value in values.items())
+        with_markers = sorted([*records, *markers.items()])
+        for search in self.searches:
+            allowed: set[float] = set()
+            for there in (records, with_markers):
+                first = next((offset for offset, time in there if time >= search.time), math.inf)
+                allowed |= {first} if first < search.acknowledged else {first, -1} if first < search.written else {-1}
+            if search.told not in allowed:
+                raise Violation(f"{search} is wrong: it may be {allowed}")
+
+
+def now_ms() -> int:
+    """As brokers and sidecars have it, whose clocks are right."""
+    return int((EPOCH_SECONDS + asyncio.get_running_loop().time()) * 1_000)
 
 
 def produced(place: Place, data: bytes, transactional_id: str | None = None) -> ProduceRequest:
@@ -67,7 +120,7 @@ async def send(
 class Producer:
     """An idempotent one. It has up to three batches of a partition on their way, and sends those without an answer again, in order."""
 
-    def __init__(self, client: KafkaClient, place: Place, history: History, draw: Random, goes_on: Callable[[], bool]) -> None:
+    def __init__(self, client: KafkaClient, place: Place, history: TimedHistory, draw: Random, goes_on: Callable[[], bool]) -> None:
         self._client = client
         self._place = place
         self._history = history
@@ -81,7 +134,8 @@ class Producer:
         while self._goes_on() or window:
             while self._goes_on() and len(window) < IN_FLIGHT:
                 values = [b"%d/%d" % (producer_id, sequence + number) for number in range(self._draw.randint(1, 3))]
-                window.append(Written(values, batch(*values, producer_id=producer_id, epoch=0, sequence=sequence)))
+                stamp = self._history.stamp(values, self._draw)
+                window.append(Written(values, batch(*values, producer_id=producer_id, epoch=0, sequence=sequence, timestamp=stamp)))
                 sequence += len(values)
             window = self._without_answer(window, await self._send(window))
             await asyncio.sleep(RETRY_SECONDS if window else self._draw.choice((0.0, 0.05, 0.5)))
@@ -125,7 +179,9 @@ class Producer:
 class PlainProducer:
     """Without a producer id: what has no answer is sent again as something new."""
 
-    def __init__(self, client: KafkaClient, name: str, place: Place, history: History, draw: Random, goes_on: Callable[[], bool]) -> None:
+    def __init__(
+        self, client: KafkaClient, name: str, place: Place, history: TimedHistory, draw: Random, goes_on: Callable[[], bool]
+    ) -> None:
         self._client = client
         self._name = name.encode()
         self._place = place
@@ -138,6 +194,7 @@ class PlainProducer:
         while self._goes_on():
             number += 1
             value = b"%s/%d" % (self._name, number)
+            self._history.stamp([value], self._draw)
             while not await self._is_written(value):  # noqa: ASYNC110 - it is sent anew each time
                 await asyncio.sleep(RETRY_SECONDS)
             await asyncio.sleep(self._draw.choice((0.01, 0.2, 1.0)))
@@ -150,7 +207,7 @@ class PlainProducer:
         if leader is None:
             return False
         self._history.counts["produce"] += 1
-        (told,) = await send(self._client, leader, self._place, [batch(value)])
+        (told,) = await send(self._client, leader, self._place, [batch(value, timestamp=self._history.times[value])])
         if told is not None and told[0] is ErrorCode.NONE:
             self._history.acknowledge([value], told[1], 0)
             return True
@@ -163,7 +220,7 @@ class Consumer:
     """It reads a partition from its start, over and over, and asks now and then where the partition ends."""
 
     def __init__(
-        self, client: KafkaClient, place: Place, history: History, draw: Random, goes_on: Callable[[], bool], *, is_committed: bool
+        self, client: KafkaClient, place: Place, history: TimedHistory, draw: Random, goes_on: Callable[[], bool], *, is_committed: bool
     ) -> None:  # fmt: skip
         self._client = client
         self._place = place
@@ -191,9 +248,7 @@ class Consumer:
         if leader is None:
             return None
         acknowledged = self._history.end
-        partition = ListOffsetsPartition(partition_index=self._place.partition, timestamp=-1)
-        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=self._place.topic, partitions=[partition])])
-        told = (await self._client.ask(leader, request, ListOffsetsResponse, LIST_OFFSETS_VERSION)).topics[0].partitions[0]
+        told = await list_offset(self._client, leader, self._place, -1)
         self._history.counts["end"] += 1
         if told.error_code in RETRIABLE:
             return None
@@ -244,6 +299,48 @@ class Consumer:
         self.offset = max(self.offset, next_offset)
 
 
+class Searcher:
+    """It asks for the first record of a time, or of a later one."""
+
+    def __init__(
+        self, client: KafkaClient, place: Place, history: TimedHistory, draw: Random, goes_on: Callable[[], bool],
+        written_to: Callable[[], int],
+    ) -> None:  # fmt: skip
+        self._client = client
+        self._place = place
+        self._history = history
+        self._draw = draw
+        self._goes_on = goes_on
+        self._written_to = written_to
+
+    async def run(self) -> None:
+        while self._goes_on():
+            with suppress(Lost):
+                await self._search()
+            await asyncio.sleep(self._draw.choice((0.01, 0.3, 1.0)))
+
+    async def _search(self) -> None:
+        leader = await self._client.leader(*self._place)
+        if leader is None:
+            return
+        time = now_ms() + self._draw.choice((-20_000, -3_000, -500, 0, 2_000))
+        acknowledged = self._history.end
+        told = await list_offset(self._client, leader, self._place, time)
+        self._history.counts["search"] += 1
+        if told.error_code is ErrorCode.NONE:
+            by = f"{self._client.name} through {leader[0]}"
+            self._history.searches.append(Search(time, acknowledged, self._written_to(), told.offset, by))
+        elif told.error_code not in RETRIABLE:
+            raise Violation(f"{self._client.name} asks {self._place} for a time, and is told {told.error_code.name}")
+
+
+async def list_offset(client: KafkaClient, at: Address, place: Place, timestamp: int) -> ListOffsetsPartitionResponse:
+    """Raises Lost."""
+    partition = ListOffsetsPartition(partition_index=place.partition, timestamp=timestamp)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=place.topic, partitions=[partition])])
+    return (await client.ask(at, request, ListOffsetsResponse, LIST_OFFSETS_VERSION)).topics[0].partitions[0]
+
+
 def _end_of(records: bytes) -> int:
     """Behind the last whole batch."""
     at = end = 0
@@ -259,7 +356,9 @@ def _end_of(records: bytes) -> int:
 class Committer:
     """It commits greater and greater offsets of a group that has no members, and asks for them."""
 
-    def __init__(self, client: KafkaClient, group: str, place: Place, history: History, draw: Random, goes_on: Callable[[], bool]) -> None:
+    def __init__(
+        self, client: KafkaClient, group: str, place: Place, history: TimedHistory, draw: Random, goes_on: Callable[[], bool]
+    ) -> None:
         self._client = client
         self._group = group
         self._place = place

@@ -45,6 +45,7 @@ class Bounds:
     transactional: int = 2
     consumers: int = 2
     groups: int = 2
+    searchers: int = 1
     slowest: float = 0.05
     lost_receipts: float = 0.0
     refused_sends: float = 0.0
@@ -71,6 +72,7 @@ def drawn(seed: int) -> Plan:
         transactional=draw.choice((0, 1, 2)),
         consumers=draw.choice((1, 2)),
         groups=draw.choice((1, 2)),
+        searchers=draw.choice((0, 1)),
         slowest=draw.choice((0.002, 0.05, 0.3)),
         lost_receipts=draw.choice((0.0, 0.0, 0.01)),
         refused_sends=draw.choice((0.0, 0.0, 0.01)),

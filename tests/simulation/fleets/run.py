@@ -16,19 +16,20 @@ from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance
 from tests.simulation.checker import check
 from tests.simulation.conduct import DrawnConduct, delay
-from tests.simulation.fleets.clients import Committer, Consumer, Place, PlainProducer, Producer
+from tests.simulation.fleets.clients import Committer, Consumer, Place, PlainProducer, Producer, Searcher, TimedHistory
 from tests.simulation.fleets.kafka_client import KafkaClient, Lost
 from tests.simulation.fleets.member import Member
 from tests.simulation.fleets.network import Network
 from tests.simulation.fleets.plan import BUSY_SECONDS, PATIENCE_SECONDS, SILENT_SECONDS, FaultKind, Plan, drawn
 from tests.simulation.fleets.pulsar import SETTINGS
 from tests.simulation.fleets.transactional_producer import TransactionalProducer
-from tests.simulation.history import History, Violation
-from tests.simulation.loop import BEGIN, SimulatedLoop
+from tests.simulation.history import Violation
+from tests.simulation.loop import BEGIN, EPOCH_SECONDS, SimulatedLoop
 from tests.simulation.many import arguments_for, run_seeds
 from tests.simulation.plan import Bounds as TopicBounds
 from tests.simulation.reference import fold
 from tests.simulation.simulated import Constant, simulated
+from tests.simulation.stored import batches_of
 
 NAMESPACE: Final = "public/default"
 
@@ -45,6 +46,12 @@ class Result:
     @property
     def operations(self) -> int:
         return self.counts["produce"] + self.counts["fetch"] + self.counts["commit"] + self.counts["end transaction"]
+
+
+class _Conduct(DrawnConduct):
+    def now_ms(self) -> int:
+        """As the sidecars' clocks have it."""
+        return int((EPOCH_SECONDS + self.loop.time()) * 1_000)
 
 
 class Run:
@@ -68,7 +75,7 @@ class Run:
         self._places = [Place(f"t{topic}", number) for topic in range(bounds.topics) for number in range(bounds.partitions)]
         for topic in range(bounds.topics):
             self._cluster.create(f"persistent://{NAMESPACE}/t{topic}", bounds.partitions)
-        self.histories = {place: History() for place in self._places}
+        self.histories = {place: TimedHistory() for place in self._places}
         questions, skew, members = self._new_conduct("questions"), chance.of("skew"), dict[str, Member]()
         self._members = [
             Member(
@@ -87,12 +94,15 @@ class Run:
         self._failure = self._failure or what
 
     def _new_conduct(self, name: str) -> DrawnConduct:
-        conduct = DrawnConduct(self._loop, self._chance.apart(name), self._topic_bounds)
+        conduct = _Conduct(self._loop, self._chance.apart(name), self._topic_bounds)
         self._conducts.append(conduct)
         return conduct
 
     def _new_log(self, topic: str, partition: int) -> InternalLog:
         return InternalLog(self._new_conduct(f"{topic}-{partition}"), self._loop, partition)
+
+    def _log_of(self, place: Place) -> InternalLog:
+        return self._cluster.log(f"persistent://{NAMESPACE}/{place.topic}-partition-{place.partition}")
 
     # --- clients
 
@@ -121,6 +131,19 @@ class Run:
             place, name = self._places[number % len(self._places)], f"consumer {number}"
             is_committed = bool(number % 2)
             yield begin(self._consumer(name, place, is_committed=is_committed).run())
+        for number in range(bounds.searchers):
+            place, name = self._places[number % len(self._places)], f"searcher {number}"
+            log, draw = self._log_of(place), self._chance.of(name)
+            yield begin(
+                Searcher(
+                    self._client(name),
+                    place,
+                    self.histories[place],
+                    draw,
+                    self._works,
+                    lambda log=log: log.index + 1,  # type: ignore[misc]
+                ).run()
+            )
         for number in range(bounds.groups):
             place, name = self._places[number % len(self._places)], f"g{number}"
             history, draw = self.histories[place], self._chance.of(name)
@@ -220,8 +243,7 @@ class Run:
         """Faults are over: all that was written is given to consumers of both kinds, and what was told is true."""
         until = self._loop.time() + PATIENCE_SECONDS
         for place in self._places:
-            log = self._cluster.log(f"persistent://{NAMESPACE}/{place.topic}-partition-{place.partition}")
-            reference = fold(log.entries)
+            reference = fold(self._log_of(place).entries)
             for is_committed in (False, True):
                 reader = self._consumer(f"last reader of {place.topic}-{place.partition}, {is_committed}", place, is_committed=is_committed)
                 while reader.offset < reference.end:
@@ -232,6 +254,10 @@ class Run:
                     except Lost:
                         await asyncio.sleep(0.5)
             check(self.histories[place], reference, 0)
+            markers = {
+                one.offset: one.max_timestamp for entry in self._log_of(place).entries for one in batches_of(entry) if one.is_control
+            }
+            self.histories[place].check_searches(reference.values, markers)
 
 
 def constants() -> Sequence[Constant]:

@@ -49,7 +49,7 @@ def test_each_kind_of_client_is_answered() -> None:
     counts: Counter[str] = Counter()
     for seed in (2, 3):
         counts.update(run_plan(drawn(seed)).counts)
-    assert set(counts) == {"commit", "committed", "end", "end transaction", "fetch", "produce"}
+    assert set(counts) == {"commit", "committed", "end", "end transaction", "fetch", "produce", "search"}
 
 
 def test_the_same_plan_is_the_same_run() -> None:

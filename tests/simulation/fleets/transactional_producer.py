@@ -20,9 +20,9 @@ from handler.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from tests.simulation.fleets.clients import GROUP, INIT_VERSION, OFFSETS_VERSION, Place, Written, send
+from tests.simulation.fleets.clients import GROUP, INIT_VERSION, OFFSETS_VERSION, Place, TimedHistory, Written, send
 from tests.simulation.fleets.kafka_client import RETRIABLE, RETRY_SECONDS, KafkaClient, Lost
-from tests.simulation.history import History, Violation
+from tests.simulation.history import Violation
 from tests.support.batches import batch
 
 TRANSACTION: Final = 1
@@ -36,7 +36,7 @@ R = TypeVar("R", bound=Message)
 
 class TransactionalProducer:
     def __init__(
-        self, client: KafkaClient, name: str, places: Sequence[Place], histories: Mapping[Place, History], draw: Random,
+        self, client: KafkaClient, name: str, places: Sequence[Place], histories: Mapping[Place, TimedHistory], draw: Random,
         goes_on: Callable[[], bool],
     ) -> None:  # fmt: skip
         self._client = client
@@ -92,7 +92,8 @@ class TransactionalProducer:
         sequence = self._sequences.get(place, 0)
         self._sequences[place] = sequence + 1
         value = b"t%s.%d/%d" % (self._name.encode(), self._transactions, number)
-        data = batch(value, producer_id=self._producer_id, epoch=self._epoch, sequence=sequence, transactional=True)
+        stamp = self._histories[place].stamp([value], self._draw)
+        data = batch(value, producer_id=self._producer_id, epoch=self._epoch, sequence=sequence, transactional=True, timestamp=stamp)
         return Written([value], data)
 
     async def _add(self, places: Sequence[Place]) -> None:
