@@ -48,7 +48,7 @@ class KeptFold:
         self._found: bytes | None = None  # the key of what was found last
         self._gaps = gaps
         self._clock = clock
-        self._none_up_to: Position | None = None
+        self.none_up_to: Position | None = None  # nobody had announced transactions there, or before, when the fold began
         self._kept_to = 0
         self._kept_in: int | None = None  # the ledger
         self._restored: Position | None = None  # where it was kept
@@ -121,7 +121,7 @@ class KeptFold:
 
     def begins_without_transactions(self, up_to: Position) -> None:
         """Nobody has announced one that stands there or before: those that come are all that there are."""
-        self._none_up_to = up_to
+        self.none_up_to = up_to
 
     async def _find(self, *, from_the_start: bool) -> tuple[kept.Kept, float] | None:
         """The value that ends last, and since when it is there. `from_the_start`: of those that began there, if there are any.
@@ -214,7 +214,7 @@ class KeptFold:
         fold, transactions = self._fold, self._transactions
         transactions.recall_up_to(fold.next_offset)
         if transactions.known_from is None and (transactions.open or transactions.ended):
-            transactions.known_from = self._none_up_to  # others have begun them
+            transactions.known_from = self.none_up_to  # others have begun them
         is_certain = self._is_whole and not self._gaps.is_in_doubt and not transactions.to_recall
         if self._values is None or not is_certain or fold.last_position is None or transactions.known_from is None:
             return

@@ -23,7 +23,6 @@ from handler.partition.fold.producer_states import ProducerMemory, ProducerState
 from handler.partition.fold.producers import ProducerTable
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.folded_entries import FoldedEntries
-from handler.partition.foreign_transactions import ForeignTransactions
 from handler.partition.gap_check import GapCheck
 from handler.partition.kept_fold import KeptFold
 from handler.partition.kept_producers import KeptProducers
@@ -45,6 +44,7 @@ from handler.partition.read.tail_watch import TailWatch
 from handler.partition.read.timestamp_search import Searched
 from handler.partition.tail_fold import TailFold
 from handler.partition.tail_gap import TailGap
+from handler.partition.unannounced_transactions import UnannouncedTransactions
 from handler.partition.write.append import Append, MarkerWritten, expire, pass_on
 from handler.partition.write.appender import Appender
 from handler.partition.write.verified_appends import Verification, VerifiedAppends
@@ -103,8 +103,8 @@ class Partition:
         self._fold.own_writer = writer_name.encode()
         self._gaps = GapCheck(name, log_, self.transactions, self)
         self._kept = KeptFold(name, self._fold, self.transactions, indexes.states, self._gaps, clock)
-        self._foreign = ForeignTransactions(log_, self._fold, self.transactions)
-        self._contents = contents = EntryContents(name, failures, self._foreign, self._kept, self)
+        self._unannounced = UnannouncedTransactions(log_, self._fold, self.transactions)
+        self._contents = contents = EntryContents(name, failures, self._unannounced, self._kept, self)
         self._cache = indexes.cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
@@ -148,7 +148,7 @@ class Partition:
                 if told == self._skips_told:
                     self._contents.skipped = skipped
                 self.set_counting(counts_records=await self._log.counts_records())
-                announce = self._foreign.announce if self._failures.has_transactions(self.name) else None
+                announce = self._unannounced.announce if self._failures.has_transactions(self.name) else None
                 begun = await begin_fold(self._log, self._fold, self.transactions, self._to_end, self._kept, announce)
                 self._log_start.note(await self._log.moved_start())
                 await self._log_start.begin(begun.stats, begun.log_start, asked_at)
@@ -282,6 +282,10 @@ class Partition:
     def _takes_producers(self) -> bool:
         """Whether it is known what they wrote before, and something is kept from which others go on."""
         return self._replay.done and self._kept_producers.has_begun
+
+    @property
+    def no_transactions_up_to(self) -> Position | None:
+        return self._kept.none_up_to
 
     @property
     def knows_the_past(self) -> bool:

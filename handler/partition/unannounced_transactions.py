@@ -1,7 +1,7 @@
 """Transactions that nobody has announced: who reads them first does it.
 
-Those of others than this cluster's sidecars never are (KoP, replication). A sidecar announces its own before it writes them. Its record may be
-missing nevertheless: another fleet has another `groups.namespace`, or the internal topics are lost, or were restored from a copy.
+Those of others than this cluster's sidecars never are (KoP, replication). A sidecar announces its own before it writes them. Its record
+may be missing nevertheless: another fleet has another `groups.namespace`, or the internal topics are lost, or were restored from a copy.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ log = RateLimitedLog(logging.getLogger(__name__))
 
 # Of batches in transactions, and of markers.
 _OF_TRANSACTIONS: Final = TRANSACTIONAL | CONTROL
+_BATCHES: Final = (TRANSACTIONAL,)
+_ANY: Final = (TRANSACTIONAL, CONTROL, TRANSACTIONAL | CONTROL)
 _announcing: set[asyncio.Task[None]] = set()
 
 
@@ -41,7 +43,9 @@ class UnannouncedTransactions:
         else:
             begin = none_up_to if known_from is None else known_from
             is_before_all_known = begin is not None and position <= begin
-        return is_before_all_known and any([header.attributes & _OF_TRANSACTIONS for header, _ in content.batches])
+        # A sidecar does not announce a transaction that ends here before it has written a batch: then the marker stands alone.
+        parts = _ANY if content.is_foreign else _BATCHES
+        return is_before_all_known and any([header.attributes & _OF_TRANSACTIONS in parts for header, _ in content.batches])
 
     def announce(self) -> bool:
         """Store that the log has transactions. False where more of them may stand before what is folded: it has to be folded whole.

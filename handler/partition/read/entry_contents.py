@@ -6,9 +6,9 @@ from typing import Protocol
 
 from handler.errors import EntryUnreadable
 from handler.partition.failures import EntryFailures
-from handler.partition.foreign_transactions import ForeignTransactions
 from handler.partition.kept_fold import KeptFold
 from handler.partition.log.entries import Content, read_entry, read_headers
+from handler.partition.unannounced_transactions import UnannouncedTransactions
 from handler.pulsar.entry import Position, RawEntry
 
 
@@ -22,11 +22,11 @@ class PartitionForContents(Protocol):
 
 class EntryContents:
     def __init__(
-        self, name: str, failures: EntryFailures, foreign: ForeignTransactions, kept: KeptFold, partition: PartitionForContents
+        self, name: str, failures: EntryFailures, unannounced: UnannouncedTransactions, kept: KeptFold, partition: PartitionForContents
     ) -> None:
         self._name = name
         self._failures = failures
-        self._foreign = foreign
+        self._unannounced = unannounced
         self._kept = kept
         self._partition = partition
         self.skipped: frozenset[Position] = frozenset()  # by an operator, of those that can't be read
@@ -50,6 +50,7 @@ class EntryContents:
             raise EntryUnreadable(f"entry {entry.position}: this sidecar failed at it twice, and takes it for one that can't be read")
 
     def _note(self, content: Content, position: Position) -> None:
-        if self._kept.is_for_clients and self._foreign.begin_in(content, position) and not self._foreign.announce():
+        kept = self._kept
+        if kept.is_for_clients and self._unannounced.begin_in(content, position, kept.none_up_to) and not self._unannounced.announce():
             self._failures.note_transactions(self._name)
-            self._partition.fold_anew("others have written transactions here: the log is folded from its start")
+            self._partition.fold_anew("it has transactions that nobody has announced: the log is folded from its start")

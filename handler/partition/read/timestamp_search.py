@@ -149,7 +149,7 @@ async def _search(
             begun, end = loop.time(), await partition.confirmed_end()
             found = await search(start, end) if start < end else NOT_FOUND
             began, start = start, await partition.confirmed_start()
-            if found != NOT_FOUND:
+            if found != NOT_FOUND and found.offset >= start:
                 return Searched(found, end)
             # Where the start has moved meanwhile, what was looked at may be gone, and what is left was written behind `end`. Who is told
             # after a while that there is no such record would pass over those that were written meanwhile.

@@ -17,6 +17,7 @@ from handler.partition.fold.fold import NOTHING_WRITTEN, Fold
 from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.port import EntryLog
 from handler.partition.write.append import Append, expire, pass_on
+from handler.pulsar.entry import Position
 from handler.tasks import within
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
@@ -45,6 +46,11 @@ class _Known(NamedTuple):
 
 class PartitionForVerified(Protocol):
     """The partition, as far as batches of transactions need it."""
+
+    @property
+    def no_transactions_up_to(self) -> Position | None:
+        """Nobody had announced any there, or before, when the partition was opened."""
+        ...
 
     async def opened(self) -> ErrorCode: ...
     def append(self, append: Append) -> None: ...
@@ -129,8 +135,8 @@ class VerifiedAppends:
             behind = self._fold.reached or NOTHING_WRITTEN
             await self._log.begin_transactions(behind)
             self._is_announced = True
-            if self._transactions.known_from is None:
-                self._transactions.known_from = behind
+            if self._transactions.known_from is None:  # another sidecar may have announced an earlier place meanwhile
+                self._transactions.known_from = min(behind, self._partition.no_transactions_up_to or behind)
 
     def tick(self, now: float) -> None:
         """Once a second: what has waited too long is refused."""
