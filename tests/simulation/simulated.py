@@ -21,7 +21,7 @@ from tests.simulation.loop import BEGIN, Endless, SimulatedLoop
 # How long a simulated thread takes.
 THREAD_SECONDS: Final = (0.0, 0.001, 0.05)
 
-Constant = tuple[ModuleType, str, float]
+Constant = tuple[ModuleType, str, Any]
 
 
 # What may never be counted.

@@ -46,6 +46,7 @@ class Bounds:
     consumers: int = 2
     groups: int = 2
     searchers: int = 1
+    members: int = 0  # of a group
     slowest: float = 0.05
     lost_receipts: float = 0.0
     refused_sends: float = 0.0
@@ -73,6 +74,7 @@ def drawn(seed: int) -> Plan:
         consumers=draw.choice((1, 2)),
         groups=draw.choice((1, 2)),
         searchers=draw.choice((0, 1)),
+        members=Random(f"members {seed}").choice((0, 1, 3)),
         slowest=draw.choice((0.002, 0.05, 0.3)),
         lost_receipts=draw.choice((0.0, 0.0, 0.01)),
         refused_sends=draw.choice((0.0, 0.0, 0.01)),

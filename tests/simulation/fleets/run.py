@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from handler.groups import coordinator
 from tests.model.cluster import Cluster, Obliging
 from tests.model.conduct import NOBODYS
 from tests.model.internal_log import InternalLog
@@ -17,6 +18,7 @@ from tests.simulation.chance import Chance
 from tests.simulation.checker import check
 from tests.simulation.conduct import DrawnConduct, delay
 from tests.simulation.fleets.clients import Committer, Consumer, Place, PlainProducer, Producer, Searcher, TimedHistory
+from tests.simulation.fleets.group_member import GroupHistory, GroupMember
 from tests.simulation.fleets.kafka_client import KafkaClient, Lost
 from tests.simulation.fleets.member import Member
 from tests.simulation.fleets.network import Network
@@ -75,6 +77,7 @@ class Run:
         self._places = [Place(f"t{topic}", number) for topic in range(bounds.topics) for number in range(bounds.partitions)]
         for topic in range(bounds.topics):
             self._cluster.create(f"persistent://{NAMESPACE}/t{topic}", bounds.partitions)
+        self._group = GroupHistory()
         self.histories = {place: TimedHistory() for place in self._places}
         questions, skew, members = self._new_conduct("questions"), chance.of("skew"), dict[str, Member]()
         self._members = [
@@ -88,7 +91,9 @@ class Run:
 
     @property
     def counts(self) -> Counter[str]:
-        return sum((history.counts for history in self.histories.values()), Counter())
+        counts = sum((history.counts for history in self.histories.values()), Counter[str]())
+        counts["share of a member"] += len({generation for generation, _ in self._group.owners})
+        return counts
 
     def _fail(self, what: str) -> None:
         self._failure = self._failure or what
@@ -144,6 +149,12 @@ class Run:
                     lambda log=log: log.index + 1,  # type: ignore[misc]
                 ).run()
             )
+        for number in range(bounds.members):
+            name = f"member {number}"
+            member = GroupMember(
+                self._client(name), "of members", "t0", bounds.partitions, self._group, self._chance.of(name), self._works
+            )  # fmt: skip
+            yield begin(member.run())
         for number in range(bounds.groups):
             place, name = self._places[number % len(self._places)], f"g{number}"
             history, draw = self.histories[place], self._chance.of(name)
@@ -260,8 +271,18 @@ class Run:
             self.histories[place].check_searches(reference.values, markers)
 
 
-def constants() -> Sequence[Constant]:
-    return ()
+class _Secrets:
+    """Of names that nobody else has."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self._draw = draw
+
+    def token_hex(self, count: int) -> str:
+        return self._draw.randbytes(count).hex()
+
+
+def constants(chance: Chance) -> Sequence[Constant]:
+    return ((coordinator, "secrets", _Secrets(chance.of("secrets"))),)
 
 
 def run_plan(plan: Plan) -> Result:
@@ -272,7 +293,7 @@ def run_plan(plan: Plan) -> Result:
         runs.append(Run(plan, loop, chance))
         await runs[0].go()
 
-    outcome = simulated(chance, constants(), go)
+    outcome = simulated(chance, constants(chance), go)
     (run,) = runs
     return Result(plan, outcome.violation, run.counts, run.struck, outcome.steps, outcome.seconds)
 
