@@ -265,6 +265,12 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
     except PulsarError as error:
         return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", transient=error.retriable)]
     try:
+        await admin.cluster.clusters()  # no answer that something is missing counts without that
+    except NotPermitted:
+        pass
+    except PulsarError as error:
+        return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", transient=error.retriable)]
+    try:
         settings = await admin.cluster.broker_settings()
     except NotPermitted:
         return [

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from handler.pulsar.admin.connections import JSON, HttpConnections, NoAnswer, NotConnected, Response
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
+from handler.tasks import Shared
 
 T = TypeVar("T")
 
@@ -41,8 +42,10 @@ class AdminHttp:
         self._urls = [one.rstrip("/") for one in url.split(",")]
         self._current = 0  # the one that answered last
         self._connections = HttpConnections(max_connections)
+        self._checks: Shared[str, Response] = Shared()  # of many topics that are missing at a time
 
     def close(self) -> None:
+        self._checks.stop()
         self._connections.close()
 
     async def call(
@@ -89,12 +92,15 @@ class AdminHttp:
 
         Where an ingress hands each question to another broker, this one says nothing of the broker that was asked first.
         """
+        clusters = urljoin(url, _CLUSTERS)
         try:
-            answer = await self._connections.request("GET", urljoin(url, _CLUSTERS))
-        except (NotConnected, NoAnswer, ValueError) as error:
-            raise _NotReached(f"{asked}: 404, and then: {error}") from error
-        if answer.status == 404 or answer.status >= 500:
-            raise _NotReached(f"{asked}: 404, and {answer.status} to what each broker knows")
+            answer = await self._checks.call(clusters, lambda: self._connections.request("GET", clusters))
+            if answer.status == 200:
+                texts(answer.json())
+        except (NotConnected, NoAnswer, ValueError, TypeError) as error:
+            raise _NotReached(f"{asked}: 404, and then of {_CLUSTERS}: {error or 'nothing that a broker says'}") from error
+        if answer.status not in (200, 401, 403):  # who has no right to look at them asks a broker
+            raise _NotReached(f"{asked}: 404, and {answer.status} to {_CLUSTERS}, which each broker knows")
 
     async def get(self, path: str, read: Callable[[Any], T], **params: str) -> T:
         """The answer as `read` understands it; Unavailable where no broker would answer so: a proxy's page, say."""
