@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Collection, Iterable, Set
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -109,7 +109,7 @@ class Fleet:
         self._sends_away_at = math.inf
         self._has_woken = True
         self._waking: asyncio.Task[None] | None = None
-        self._waiting: set[Callable[[], None]] = set()
+        self._waiting: dict[Callable[[], None], None] = {}  # in the order of their coming
         self._on_change: Callable[[], None] = lambda: None
         self._task = every(PING_SECONDS, "fleet", self._beat)
 
@@ -148,10 +148,10 @@ class Fleet:
 
     def when_sending_away(self, wake: Callable[[], None]) -> None:
         """Who waits for data of a partition would wait on where it is not led any more."""
-        self._waiting.add(wake)
+        self._waiting[wake] = None
 
     def forget(self, wake: Callable[[], None]) -> None:
-        self._waiting.discard(wake)
+        self._waiting.pop(wake, None)
 
     def was_there(self, member: Member, seconds_ago: float) -> None:
         """As it has stored itself. It may be about to come back."""
@@ -238,7 +238,7 @@ class Fleet:
         """Whoever waits asks again, and nothing that was found out for a request before is good any more."""
         self._has_woken = True
         self.awakenings += 1
-        waiting, self._waiting = self._waiting, set()
+        waiting, self._waiting = self._waiting, {}
         self._waking = asyncio.create_task(_wake_all(waiting))
 
     def _introduce(self) -> None:
@@ -332,7 +332,7 @@ class Fleet:
         return {other.node: other for other in others if _member(other)[1:3] != self.own[1:3]}
 
 
-async def _wake_all(waiting: set[Callable[[], None]]) -> None:
+async def _wake_all(waiting: Iterable[Callable[[], None]]) -> None:
     pace = Pace()
     for wake in waiting:
         wake()

@@ -50,7 +50,7 @@ class Listener:
         self._max_request = max_request
         self._max_connections = max_connections
         self._idle_seconds = idle_seconds
-        self._connections: set[KafkaConnection] = set()
+        self._connections: dict[KafkaConnection, None] = {}  # in order
         self._to_be_told: dict[KafkaConnection, int] = {}  # of which node
         self._telling = KeptAlive("tell_again", "this sidecar", self._tell_again)
         self._look_for_idle_at = 0.0
@@ -89,11 +89,11 @@ class Listener:
         connection = KafkaConnection(
             self._dispatch, self._budget, self._answers, self._max_request, self._lost, self._awake, self._stood_still, is_external
         )
-        self._connections.add(connection)
+        self._connections[connection] = None
         return connection
 
     def _lost(self, connection: KafkaConnection) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         self._to_be_told.pop(connection, None)
         if not self._connections:
             self._empty.set()

@@ -220,13 +220,15 @@ class Consumer:
     """It reads a partition from its start, over and over, and asks now and then where the partition ends."""
 
     def __init__(
-        self, client: KafkaClient, place: Place, history: TimedHistory, draw: Random, goes_on: Callable[[], bool], *, is_committed: bool
+        self, client: KafkaClient, place: Place, history: TimedHistory, draw: Random, goes_on: Callable[[], bool],
+        written_to: Callable[[], int], *, is_committed: bool,
     ) -> None:  # fmt: skip
         self._client = client
         self._place = place
         self._history = history
         self._draw = draw
         self._goes_on = goes_on
+        self._written_to = written_to
         self._is_committed = is_committed
         self.offset = 0
 
@@ -249,16 +251,22 @@ class Consumer:
             return None
         acknowledged = self._history.end
         told = await list_offset(self._client, leader, self._place, -1)
-        self._history.counts["end"] += 1
         if told.error_code in RETRIABLE:
             return None
+        self._history.counts["end"] += 1
         if told.error_code is not ErrorCode.NONE:
             raise Violation(f"{self._client.name} asks where {self._place} ends, and is told {told.error_code.name}")
         if told.offset < acknowledged:
             raise Violation(
                 f"{self._client.name} is told by {leader[0]} that {self._place} ends at {told.offset}: {acknowledged} were acknowledged"
             )
+        if told.offset > self._written_to():
+            raise Violation(f"{self._client.name} is told by {leader[0]} that {self._place} ends at {told.offset}: so much is not written")
         return told.offset
+
+    async def has_end(self) -> bool:
+        """Whether it is told where the partition ends. Raises Lost."""
+        return await self.end() is not None
 
     async def fetch(self) -> None:
         """Raises Lost."""
@@ -316,22 +324,25 @@ class Searcher:
     async def run(self) -> None:
         while self._goes_on():
             with suppress(Lost):
-                await self._search()
+                await self.search()
             await asyncio.sleep(self._draw.choice((0.01, 0.3, 1.0)))
 
-    async def _search(self) -> None:
+    async def search(self) -> bool:
+        """Whether it was answered. Raises Lost."""
         leader = await self._client.leader(*self._place)
         if leader is None:
-            return
+            return False
         time = now_ms() + self._draw.choice((-20_000, -3_000, -500, 0, 2_000))
         acknowledged = self._history.end
         told = await list_offset(self._client, leader, self._place, time)
-        self._history.counts["search"] += 1
         if told.error_code is ErrorCode.NONE:
+            self._history.counts["search"] += 1
             by = f"{self._client.name} through {leader[0]}"
             self._history.searches.append(Search(time, acknowledged, self._written_to(), told.offset, by))
-        elif told.error_code not in RETRIABLE:
+            return True
+        if told.error_code not in RETRIABLE:
             raise Violation(f"{self._client.name} asks {self._place} for a time, and is told {told.error_code.name}")
+        return False
 
 
 async def list_offset(client: KafkaClient, at: Address, place: Place, timestamp: int) -> ListOffsetsPartitionResponse:
@@ -390,8 +401,8 @@ class Committer:
         )
         answer = await self._client.ask(coordinator, request, OffsetCommitResponse, COMMIT_VERSION)
         error = answer.topics[0].partitions[0].error_code
-        self._history.counts["commit"] += 1
         if error is ErrorCode.NONE:
+            self._history.counts["commit"] += 1
             self._acknowledged = offset
         elif error not in RETRIABLE:
             raise Violation(f"{self._client.name} commits, and is told {error.name}")
@@ -406,13 +417,13 @@ class Committer:
             group_id=self._group, topics=[OffsetFetchRequestTopic(name=self._place.topic, partition_indexes=[self._place.partition])]
         )
         answer = await self._client.ask(coordinator, request, OffsetFetchResponse, OFFSETS_VERSION)
-        self._history.counts["committed"] += 1
         told = answer.topics[0].partitions[0] if answer.topics else None
         error = answer.error_code if told is None or answer.error_code is not ErrorCode.NONE else told.error_code
         if error in RETRIABLE:
             return False
         if error is not ErrorCode.NONE or told is None:
             raise Violation(f"{self._client.name} asks what {self._group} has committed, and is told {error.name}")
+        self._history.counts["committed"] += 1
         if not acknowledged <= told.committed_offset <= self._tried:
             raise Violation(
                 f"{self._group} has committed {acknowledged} to {self._tried} of {self._place}: told are {told.committed_offset}"

@@ -6,7 +6,8 @@ import asyncio
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -78,6 +79,7 @@ class Run:
         for topic in range(bounds.topics):
             self._cluster.create(f"persistent://{NAMESPACE}/t{topic}", bounds.partitions)
         self._group = GroupHistory()
+        self._last_looks: list[Callable[[], Awaitable[bool]]] = []  # of clients, once faults are over: each is answered
         self.histories = {place: TimedHistory() for place in self._places}
         questions, skew, members = self._new_conduct("questions"), chance.of("skew"), dict[str, Member]()
         self._members = [
@@ -139,16 +141,16 @@ class Run:
         for number in range(bounds.searchers):
             place, name = self._places[number % len(self._places)], f"searcher {number}"
             log, draw = self._log_of(place), self._chance.of(name)
-            yield begin(
-                Searcher(
-                    self._client(name),
-                    place,
-                    self.histories[place],
-                    draw,
-                    self._works,
-                    lambda log=log: log.index + 1,  # type: ignore[misc]
-                ).run()
+            searcher = Searcher(
+                self._client(name),
+                place,
+                self.histories[place],
+                draw,
+                self._works,
+                lambda log=log: log.index + 1,  # type: ignore[misc]
             )
+            self._last_looks.append(searcher.search)
+            yield begin(searcher.run())
         for number in range(bounds.members):
             name = f"member {number}"
             member = GroupMember(
@@ -158,11 +160,14 @@ class Run:
         for number in range(bounds.groups):
             place, name = self._places[number % len(self._places)], f"g{number}"
             history, draw = self.histories[place], self._chance.of(name)
-            yield begin(Committer(self._client(f"of {name}"), name, place, history, draw, self._works).run())
+            committer = Committer(self._client(f"of {name}"), name, place, history, draw, self._works)
+            self._last_looks.append(committer.look)
+            yield begin(committer.run())
 
     def _consumer(self, name: str, place: Place, *, is_committed: bool) -> Consumer:
         history, draw = self.histories[place], self._chance.of(name)
-        return Consumer(self._client(name), place, history, draw, self._works, is_committed=is_committed)
+        log = self._log_of(place)
+        return Consumer(self._client(name), place, history, draw, self._works, lambda: log.index + 1, is_committed=is_committed)
 
     # --- faults
 
@@ -253,6 +258,8 @@ class Run:
     async def _check_served(self) -> None:
         """Faults are over: all that was written is given to consumers of both kinds, and what was told is true."""
         until = self._loop.time() + PATIENCE_SECONDS
+        for look in self._last_looks:
+            await self._answered(look, until)
         for place in self._places:
             reference = fold(self._log_of(place).entries)
             for is_committed in (False, True):
@@ -264,11 +271,21 @@ class Run:
                         await reader.fetch()
                     except Lost:
                         await asyncio.sleep(0.5)
+                await self._answered(reader.has_end, until)
             check(self.histories[place], reference, 0)
             markers = {
                 one.offset: one.max_timestamp for entry in self._log_of(place).entries for one in batches_of(entry) if one.is_control
             }
             self.histories[place].check_searches(reference.values, markers)
+
+    async def _answered(self, look: Callable[[], Awaitable[bool]], until: float) -> None:
+        while True:
+            with suppress(Lost):
+                if await look():
+                    return
+            if self._loop.time() > until:
+                raise Violation(f"{look} is not answered")
+            await asyncio.sleep(0.5)
 
 
 class _Secrets:
