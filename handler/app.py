@@ -23,7 +23,7 @@ from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.handover import warm, warm_heirs
 from handler.apis.promise import settled
 from handler.apis.refused_batches import RefusedBatches
-from handler.apis.routing.transactions import PeerTransactions
+from handler.apis.routing.transactions import PeerTransactions, ended_transactions
 from handler.config import Config, metrics_address
 from handler.coordination.housekeeping import Housekeeping
 from handler.coordination.kept_states import KeptStates
@@ -133,6 +133,7 @@ class Sidecar:
                 batches_per_entry=limits.batches_per_entry,
             ),
             ProducerMemory(limits.producer_state_bytes, config.transactions.producer_id_expiration_ms), clock, self._kept_states,
+            lambda producer_ids: ended_transactions(self.services, producer_ids),
         )  # fmt: skip
         self._lag = KeptAlive("loop_lag", "this sidecar", LoopLag().watch)
         self._requests = ByteBudget(limits.request_budget_bytes)
@@ -178,7 +179,7 @@ class Sidecar:
                 self.groups_admin,
                 config.transactions,
                 config.groups.namespace,
-                MarkerLogs(names, self.partitions, groups, peers),
+                MarkerLogs(names, self.partitions, groups, peers, catalog.has_partition),
                 own,
                 names,
                 loop.time,

@@ -6,6 +6,7 @@ Those of `__consumer_offsets` are written by who leads them, which knows what is
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from handler.control.v1.control_pb2 import EndOffsetsRequest
@@ -15,7 +16,7 @@ from handler.groups.service import OFFSETS_TOPIC, GroupRuntime
 from handler.partition.table import PartitionTable
 from handler.pulsar.errors import Unavailable
 from handler.tasks import within
-from handler.topics.names import TopicNames
+from handler.topics.names import TopicName, TopicNames
 from handler.transactions.markers import Logs
 from handler.transactions.metadata import TopicPartition
 from handler.wire.control_records import read_marker
@@ -29,14 +30,18 @@ class MarkerLogs(Logs):
     partitions: PartitionTable
     groups: GroupRuntime
     peers: Peers
+    has_partition: Callable[[TopicName, int], Awaitable[bool]]  # looked at anew, by the admin API
 
     async def append_marker(self, partition: TopicPartition, marker: bytes, transaction: int, seconds: float) -> ErrorCode:
         topic, index = partition
         if topic == OFFSETS_TOPIC:
             return await within(seconds, self._end_offsets(index, marker, transaction))
         deadline = asyncio.get_running_loop().time() + seconds
-        log = self.partitions.get(self.names.parse(topic).partition(index))
+        name = self.names.parse(topic)
+        log = self.partitions.get(name.partition(index))
         opened = await within(seconds, log.opened())
+        if opened is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and await within(seconds, self.has_partition(name, index)):
+            opened = ErrorCode.NOT_LEADER_OR_FOLLOWER  # a broker that does not know it yet has said so
         if opened not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
             raise Unavailable(f"{topic}-{index} can't be opened now: {opened.name}")  # which does not tell whether it is there
         return opened or await log.end_transaction(marker, transaction, deadline)

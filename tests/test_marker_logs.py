@@ -8,7 +8,7 @@ import pytest
 
 from handler.marker_logs import MarkerLogs
 from handler.pulsar.errors import Unavailable
-from handler.topics.names import TopicNames
+from handler.topics.names import TopicName, TopicNames
 from handler.wire.control_records import EndTransactionMarker, write_marker
 from handler.wire.error_code import ErrorCode
 
@@ -28,9 +28,15 @@ class Partition:
         return ErrorCode.NONE
 
 
-def logs(partition: Partition) -> MarkerLogs:
+def logs(partition: Partition, *, is_there: bool = False) -> MarkerLogs:
+    """`is_there`: by the admin API."""
     names = TopicNames("public/default", "public/__kafka")
-    return MarkerLogs(names, cast(Any, {names.parse("t").partition(0): partition}), cast(Any, None), cast(Any, None))
+
+    async def has_partition(name: TopicName, index: int) -> bool:
+        assert (name.local, index) == ("t", 0)
+        return is_there
+
+    return MarkerLogs(names, cast(Any, {names.parse("t").partition(0): partition}), cast(Any, None), cast(Any, None), has_partition)
 
 
 @pytest.mark.parametrize("opened", [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
@@ -46,3 +52,8 @@ async def test_a_partition_that_can_not_be_opened_does_not_tell_whether_its_topi
     with pytest.raises(Unavailable, match="t-0 can't be opened now"):
         await logs(partition).append_marker(("t", 0), MARKER, 1, 5.0)
     assert not partition.is_written
+
+
+async def test_one_that_a_broker_does_not_know_is_there_if_the_admin_api_has_it() -> None:
+    with pytest.raises(Unavailable, match="t-0 can't be opened now"):
+        await logs(Partition(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), is_there=True).append_marker(("t", 0), MARKER, 1, 5.0)

@@ -178,7 +178,8 @@ class AdminService:
             described.end_offset = partition.end_offset
             described.last_stable_offset = partition.last_stable_offset
             described.producers = partition.producer_count
-            described.open_transactions = len(partition.transactions.open)
+            described.open_transactions = len(partition.transactions.undecided)
+            described.transactions_left_open = len(partition.transactions.left_open)
             last = partition.last_position
             if last is not None:
                 described.last.ledger, described.last.entry, described.last.batch_index = last.ledger, last.entry, -1

@@ -3,7 +3,8 @@
 v2  the version of the transaction (KIP-1228), of no account
 
 Sidecars write their markers themselves; this is what `kafka-transactions abort` sends for a transaction that nobody ends (KIP-664).
-It ends the transaction that a producer has open in a partition. Where it has none that is INVALID_TXN_STATE, and nothing is written.
+It ends the transaction that a producer has open in a partition: the first of them, where one was left open and the next has begun. Where
+it has none that is INVALID_TXN_STATE, and nothing is written.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ async def _end(services: Services, marker: WritableTxnMarker, name: TopicName | 
         if error is not ErrorCode.NONE:
             return error
         await partition.confirmed_end()
-        transaction = partition.transactions.open.get(marker.producer_id)
+        transaction = partition.transactions.first_undecided(marker.producer_id)
         if transaction is None:
             return ErrorCode.INVALID_TXN_STATE
         known = (await partition.known_producers()).get(marker.producer_id)

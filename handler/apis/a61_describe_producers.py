@@ -35,7 +35,7 @@ async def _active(partition: Partition) -> list[ProducerState] | ErrorCode:
     pace = Pace()
     for producer_id, state in (await partition.known_producers()).items():
         await pace.rest()  # there may be hundreds of thousands
-        opened = partition.transactions.open.get(producer_id)
+        opened = partition.transactions.first_undecided(producer_id)
         found.append(
             ProducerState(
                 producer_id=producer_id,

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import grpc
 from handler.control.v1.control_pb2 import (
+    EndedTransactionsRequest,
+    EndedTransactionsResponse,
     EndOffsetsRequest,
     EndOffsetsResponse,
     ForwardRequest,
@@ -79,6 +81,10 @@ class Peers:
 
     async def verify_transaction(self, address: str, request: VerifyTransactionRequest) -> VerifyTransactionResponse:
         response: VerifyTransactionResponse = await self._call(address, "VerifyTransaction", request, VerifyTransactionResponse)
+        return response
+
+    async def ended_transactions(self, address: str, request: EndedTransactionsRequest) -> EndedTransactionsResponse:
+        response: EndedTransactionsResponse = await self._call(address, "EndedTransactions", request, EndedTransactionsResponse)
         return response
 
     async def end_offsets(self, address: str, request: EndOffsetsRequest) -> EndOffsetsResponse:

@@ -54,6 +54,7 @@ class TransactionService(Protocol):
 
     async def verify(self, request: pb.VerifyTransactionRequest) -> pb.VerifyTransactionResponse: ...
     async def end_offsets(self, request: pb.EndOffsetsRequest) -> pb.EndOffsetsResponse: ...
+    async def ended(self, request: pb.EndedTransactionsRequest) -> pb.EndedTransactionsResponse: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +114,10 @@ class _Control:
     async def end_offsets(self, request: pb.EndOffsetsRequest) -> pb.EndOffsetsResponse:
         self._check(request.to)
         return await self._answers.transactions.end_offsets(request)
+
+    async def ended_transactions(self, request: pb.EndedTransactionsRequest) -> pb.EndedTransactionsResponse:
+        self._check(request.to)
+        return await self._answers.transactions.ended(request)
 
     async def ping(self, request: pb.PingRequest) -> pb.PingResponse:
         self._check(request.to)

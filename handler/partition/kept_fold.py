@@ -74,6 +74,8 @@ class KeptFold:
                 stats = await log_.stats()  # after that: its ledger may have begun a moment ago
                 if stats.may_hold(stored.position) and _knows_all(stored, transactions_behind):
                     self._go_on_from(stored, since, times_made_anew)
+                    # Sidecars before 0.3 kept where they had begun to write transactions, though others had announced an earlier place.
+                    self._transactions.known_from = min(self._transactions.known_from or transactions_behind, transactions_behind)
                     break
                 useless.append(stored)
                 self._replace_found()

@@ -165,7 +165,7 @@ class Writer(_message.Message):
     def __init__(self, name: _Optional[bytes] = ..., last_sequence: _Optional[int] = ...) -> None: ...
 
 class Transactions(_message.Message):
-    __slots__ = ("open_producers", "open_numbers", "open_first_offsets", "ended_producers", "ended_numbers", "producers", "aborted_producers", "aborted_first_offsets", "aborted_last_offsets", "aborted_stable_offsets", "hidden_offsets", "known_from_ledger", "known_from_entry")
+    __slots__ = ("open_producers", "open_numbers", "open_first_offsets", "ended_producers", "ended_numbers", "producers", "aborted_producers", "aborted_first_offsets", "aborted_last_offsets", "aborted_stable_offsets", "hidden_offsets", "known_from_ledger", "known_from_entry", "left_producers", "left_numbers", "left_first_offsets", "left_behind", "undone_producers", "undone_first_offsets", "undone_behind")
     OPEN_PRODUCERS_FIELD_NUMBER: _ClassVar[int]
     OPEN_NUMBERS_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIRST_OFFSETS_FIELD_NUMBER: _ClassVar[int]
@@ -179,6 +179,13 @@ class Transactions(_message.Message):
     HIDDEN_OFFSETS_FIELD_NUMBER: _ClassVar[int]
     KNOWN_FROM_LEDGER_FIELD_NUMBER: _ClassVar[int]
     KNOWN_FROM_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    LEFT_PRODUCERS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_FIRST_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_BEHIND_FIELD_NUMBER: _ClassVar[int]
+    UNDONE_PRODUCERS_FIELD_NUMBER: _ClassVar[int]
+    UNDONE_FIRST_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    UNDONE_BEHIND_FIELD_NUMBER: _ClassVar[int]
     open_producers: _containers.RepeatedScalarFieldContainer[int]
     open_numbers: _containers.RepeatedScalarFieldContainer[int]
     open_first_offsets: _containers.RepeatedScalarFieldContainer[int]
@@ -192,4 +199,11 @@ class Transactions(_message.Message):
     hidden_offsets: _containers.RepeatedScalarFieldContainer[int]
     known_from_ledger: int
     known_from_entry: int
-    def __init__(self, open_producers: _Optional[_Iterable[int]] = ..., open_numbers: _Optional[_Iterable[int]] = ..., open_first_offsets: _Optional[_Iterable[int]] = ..., ended_producers: _Optional[_Iterable[int]] = ..., ended_numbers: _Optional[_Iterable[int]] = ..., producers: _Optional[_Iterable[int]] = ..., aborted_producers: _Optional[_Iterable[int]] = ..., aborted_first_offsets: _Optional[_Iterable[int]] = ..., aborted_last_offsets: _Optional[_Iterable[int]] = ..., aborted_stable_offsets: _Optional[_Iterable[int]] = ..., hidden_offsets: _Optional[_Iterable[int]] = ..., known_from_ledger: _Optional[int] = ..., known_from_entry: _Optional[int] = ...) -> None: ...
+    left_producers: _containers.RepeatedScalarFieldContainer[int]
+    left_numbers: _containers.RepeatedScalarFieldContainer[int]
+    left_first_offsets: _containers.RepeatedScalarFieldContainer[int]
+    left_behind: _containers.RepeatedScalarFieldContainer[int]
+    undone_producers: _containers.RepeatedScalarFieldContainer[int]
+    undone_first_offsets: _containers.RepeatedScalarFieldContainer[int]
+    undone_behind: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, open_producers: _Optional[_Iterable[int]] = ..., open_numbers: _Optional[_Iterable[int]] = ..., open_first_offsets: _Optional[_Iterable[int]] = ..., ended_producers: _Optional[_Iterable[int]] = ..., ended_numbers: _Optional[_Iterable[int]] = ..., producers: _Optional[_Iterable[int]] = ..., aborted_producers: _Optional[_Iterable[int]] = ..., aborted_first_offsets: _Optional[_Iterable[int]] = ..., aborted_last_offsets: _Optional[_Iterable[int]] = ..., aborted_stable_offsets: _Optional[_Iterable[int]] = ..., hidden_offsets: _Optional[_Iterable[int]] = ..., known_from_ledger: _Optional[int] = ..., known_from_entry: _Optional[int] = ..., left_producers: _Optional[_Iterable[int]] = ..., left_numbers: _Optional[_Iterable[int]] = ..., left_first_offsets: _Optional[_Iterable[int]] = ..., left_behind: _Optional[_Iterable[int]] = ..., undone_producers: _Optional[_Iterable[int]] = ..., undone_first_offsets: _Optional[_Iterable[int]] = ..., undone_behind: _Optional[_Iterable[int]] = ...) -> None: ...

@@ -26,6 +26,7 @@ from handler.partition.folded_entries import FoldedEntries
 from handler.partition.gap_check import GapCheck
 from handler.partition.kept_fold import KeptFold
 from handler.partition.kept_producers import KeptProducers
+from handler.partition.late_transactions import AskEnded, LateTransactions
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
@@ -89,7 +90,7 @@ class Watcher(Protocol):
 class Partition:
     def __init__(
         self, name: str, log_: EntryLog, writer_name: str, indexes: TimeIndexes, limits: PartitionLimits, failures: EntryFailures,
-        memory: ProducerMemory, clock: Clock,
+        memory: ProducerMemory, clock: Clock, ask_ended: AskEnded | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.producer_memory = memory
@@ -120,7 +121,7 @@ class Partition:
         self._tail_watch = TailWatch(name, log_, self._fold, self._tail)
         self._to_end = ReadToEnd(name, log_, self._tail, self._tail_watch, self._fold)
         self._log_end = LogEnd(self)
-        folded = FoldedEntries(self._fold, self._cache, self.times, self._to_end, self.changed)
+        folded = FoldedEntries(self._fold, self._cache, self.times, self._to_end, self.changed, self.serve_anew)
         self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, folded, self, limits.batches_per_entry, clock)
         self._kept_producers = KeptProducers(name, self._fold, indexes.states, self, clock)
         self._replay = Replay(name, log_, self._fold, contents, self._kept_producers, self, limits.replay_entries, limits.replay_bytes)
@@ -129,6 +130,7 @@ class Partition:
             name, log_, self._fold, contents, self._appender, self._to_end, folded, self._replay, self._gaps, self._tail_gap
         )
         self._verified = VerifiedAppends(log_, self._fold, self.transactions, self)
+        self._late = LateTransactions(name, self.transactions, self, ask_ended)
         self._producer_times = ProducerTimes(self._fold, self._tail, self._begun_at)
         self._configs_told = self._skips_told = 0
         self._opening = asyncio.create_task(self._open())
@@ -167,6 +169,7 @@ class Partition:
                 self._opened.set_result(None)
                 self._release()
                 self.changed()
+                self._late.begin(self._loop.time())
 
     async def opened(self) -> ErrorCode:
         """Wait until the partition can answer; the error when it can't, or not within the time that a client waits.
@@ -207,6 +210,7 @@ class Partition:
         for append in waiting:
             append.refuse(code)
         self._verified.fail(code)
+        self._late.stop()
         self._appender.fail(code)
         self._replay.stop()
         self._gaps.stop()
@@ -445,6 +449,12 @@ class Partition:
     def end_offset(self) -> int:
         return self._fold.next_offset
 
+    def serve_anew(self) -> None:
+        """Some batches that were served are hidden from now on: those of a transaction that ended unseen."""
+        self._cache.clear()
+        self._catch_ups.close()
+        self.changed()
+
     def watch(self, watcher: Watcher) -> None:
         """Tell `watcher` once, when there is something new to read or the partition ended."""
         self._watchers[watcher] = None
@@ -621,6 +631,7 @@ class Partition:
         self.times.tick(self.log_start)
         self.transactions.drop_before(self.log_start, self._log_start.gone_before)
         self._cache.set_fixed(self.transactions.size)
+        self._late.tick(now)
         self._kept.tick(now)
         self._kept_producers.stay_ready(now)
         if self._keeps_producers():

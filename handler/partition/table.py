@@ -12,6 +12,7 @@ from handler.clock import Clock
 from handler.coordination.kept_states import KeptStates
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.producer_states import AWAKE_BYTES, ProducerMemory
+from handler.partition.late_transactions import AskEnded
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog
@@ -45,7 +46,9 @@ class PartitionTable:
         memory: ProducerMemory,
         clock: Clock,
         states: KeptStates | None = None,
+        ask_ended: AskEnded | None = None,
     ) -> None:
+        self._ask_ended = ask_ended
         self._memory = memory
         self._open_log = open_log
         self._writer_name = writer_name
@@ -69,7 +72,7 @@ class PartitionTable:
     @property
     def has_open_transactions(self) -> bool:
         """Whether a transaction holds back consumers of a partition that is in use here."""
-        return any(partition.transactions.open for partition in self._partitions.values())
+        return any(partition.transactions.undecided for partition in self._partitions.values())
 
     def names(self) -> list[str]:
         """The partitions that are in use."""
@@ -93,7 +96,7 @@ class PartitionTable:
             name = f"{self._writer_name}-{self._opened}"
             partition = Partition(
                 pulsar_topic, self._open_log(pulsar_topic, name), name, self._indexes, self._limits, self._failures,
-                self._memory, self._clock,
+                self._memory, self._clock, self._ask_ended,
             )  # fmt: skip
             self._partitions[pulsar_topic] = partition
             self.opening += 1
@@ -134,10 +137,11 @@ class PartitionTable:
     async def _tick(self) -> None:
         now = asyncio.get_running_loop().time()
         pace = Pace()
-        waiting = 0
+        waiting = left_open = 0
         for name, partition in list(self._partitions.items()):
             await pace.rest()
             try:
+                left_open += len(partition.transactions.left_open)
                 waiting += partition.has_waiting  # before some of them are told to come again
                 self._tick_one(name, partition, now)
             except Exception:  # the others go on
@@ -148,6 +152,7 @@ class PartitionTable:
             self._count_producers()
         metrics.PARTITIONS.set(len(self._partitions))
         metrics.WAITING_PARTITIONS.set(waiting)
+        metrics.TRANSACTIONS_LEFT_OPEN.set(left_open)
         metrics.CACHE_BYTES.set(self.cache.used)
         metrics.READ_AHEAD_BYTES.set(self.cache.ahead)
         metrics.TRANSACTION_BYTES.set(self.cache.fixed)

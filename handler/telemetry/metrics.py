@@ -45,6 +45,11 @@ COMMITS = Counter("kafka_sidecar_commits_total", "Offsets committed.")
 TRANSACTIONAL_IDS = Gauge("kafka_sidecar_transactional_ids", "Transactional ids coordinated here.")
 OPEN_TRANSACTIONS = Gauge("kafka_sidecar_open_transactions", "Of these, with a transaction that has not ended.")
 TRANSACTIONS = Counter("kafka_sidecar_transactions_total", "Transactions that have ended, with all their markers.", ["result"])
+TRANSACTIONS_LEFT_OPEN = Gauge(
+    "kafka_sidecar_transactions_left_open",
+    "Transactions in partitions in use here that have no marker, though their producers have gone on. Each holds back consumers of "
+    "read_committed until kafka-transactions.sh abort ends it.",
+)
 TERMS_LOST = Counter(
     "kafka_sidecar_group_terms_lost_total", "Times a partition of __consumer_offsets (or __transaction_state) was lost while led."
 )

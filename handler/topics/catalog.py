@@ -210,6 +210,13 @@ class Catalog:
             raise created
         return found, created
 
+    async def has_partition(self, name: TopicName, index: int) -> bool:
+        """Whether a topic has this partition now. May raise PulsarError, also of one that is being made or deleted."""
+        try:
+            return 0 <= index < (await self.find(name, fresh=True)).partitions
+        except TopicMissing:
+            return False
+
     async def topic_id(self, name: TopicName) -> uuid.UUID:
         return (await self.find(name)).topic_id
 

@@ -198,6 +198,19 @@ class Coordinator:
     def describe(self, transactional_id: str) -> TransactionMetadata | None:
         return self._shard(transactional_id).transactions.get(transactional_id)
 
+    async def of_producers(self, producer_ids: Set[int]) -> dict[int, TransactionMetadata]:
+        """The transactional ids of producers, as far as they are coordinated here. A producer id that is used up may be that of the last
+        transaction.
+        """
+        found: dict[int, TransactionMetadata] = {}
+        pace = Pace()
+        for metadata in [one for shard in self.shards.all_leading for one in shard.transactions.values()]:
+            await pace.rest()  # there may be hundreds of thousands
+            for producer_id in (metadata.producer_id, metadata.previous_producer_id):
+                if producer_id in producer_ids:
+                    found[producer_id] = metadata
+        return found
+
     def all_transactions(self) -> list[TransactionMetadata]:
         """Those of the ids that are coordinated here. Raises where a shard is still loading."""
         if any(shard.term.phase is Phase.LOADING for shard in self.shards):

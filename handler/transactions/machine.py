@@ -147,7 +147,7 @@ def add_partitions(
         return replace(metadata, partitions=metadata.partitions | partitions, last_update_timestamp=now, client_version=client_version)
     return replace(
         metadata, state=TransactionState.ONGOING, partitions=frozenset(partitions), start_timestamp=now, last_update_timestamp=now,
-        client_version=client_version, number=metadata.number + 1,
+        client_version=client_version, number=metadata.number + 1, marked_from=metadata.marked_from or metadata.number + 1,
     )  # fmt: skip
 
 

@@ -52,6 +52,9 @@ class TransactionMetadata:
     client_version: int = 0  # of transactions: 2 where the epoch grows with each (KIP-890)
     # How many transactions this id has begun: the number of the one that is there. Kafka has none (see ARCHITECTURE.md).
     number: int = 0
+    # From this number on all markers are in the logs of their topics; 0 where that is not known. Coordinators before 0.3 could take
+    # another namespace's topic for one of them. They don't write this, so it is forgotten where one of them has led meanwhile.
+    marked_from: int = 0
 
     @property
     def is_epoch_exhausted(self) -> bool:
@@ -61,6 +64,11 @@ class TransactionMetadata:
     @property
     def bumps_epochs(self) -> bool:
         return self.client_version >= 2
+
+    @property
+    def ended_number(self) -> int:
+        """The greatest number that has ended, with all its markers."""
+        return self.number if self.state in AT_REST else self.number - 1
 
     @property
     def is_committed(self) -> bool:

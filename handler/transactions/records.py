@@ -1,7 +1,7 @@
 """The records of `__transaction_state`: keys and values as Kafka has them (TransactionLogKey, TransactionLogValue).
 
-Values are read in both versions and written in version 1, which is flexible. The number of a transaction is a tagged field of our own,
-which Kafka passes over.
+Values are read in both versions and written in version 1, which is flexible. What numbers tell of transactions stands in tagged fields of
+our own, which Kafka passes over.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _PREVIOUS_PRODUCER_ID: Final = 0
 _NEXT_PRODUCER_ID: Final = 1
 _CLIENT_VERSION: Final = 2
 _NUMBER: Final = 10_000
+_MARKED_FROM: Final = 10_001
 _I64: Final = struct.Struct(">q")
 _I16: Final = struct.Struct(">h")
 
@@ -85,6 +86,7 @@ def _tags(metadata: TransactionMetadata) -> bytes:
         (_NEXT_PRODUCER_ID, _I64.pack(metadata.next_producer_id), metadata.next_producer_id != NO_PRODUCER_ID),
         (_CLIENT_VERSION, _I16.pack(metadata.client_version), metadata.client_version != 0),
         (_NUMBER, _I64.pack(metadata.number) + _I16.pack(metadata.last_producer_epoch), True),
+        (_MARKED_FROM, _I64.pack(metadata.marked_from), metadata.marked_from != 0),
     ]
     there = [(tag, value) for tag, value, is_there in fields if is_there]
     return varint(len(there)) + b"".join(varint(tag) + varint(len(value)) + value for tag, value in there)
@@ -110,6 +112,7 @@ def read_value(transactional_id: str, data: bytes) -> TransactionMetadata:
             next_producer_id=_I64.unpack(tags.get(_NEXT_PRODUCER_ID, _I64.pack(-1)))[0],
             last_producer_epoch=last_epoch, partitions=frozenset(one for topic in topics for one in topic), start_timestamp=start,
             client_version=_I16.unpack(tags.get(_CLIENT_VERSION, _I16.pack(0)))[0], number=number,
+            marked_from=_I64.unpack(tags.get(_MARKED_FROM, _I64.pack(0)))[0],
         )  # fmt: skip
     except (ValueError, struct.error) as error:
         raise RecordUnreadable(f"the record of transactional id {transactional_id} can't be read: {error}") from error

@@ -17,9 +17,12 @@ def test_rows_are_a_table_with_numbers_to_the_right() -> None:
     found = pb.Partition(topic="orders", partition=3, state="open", end_offset=1_234, last=pb.MessageId(ledger=12, entry=5))
     lines = table([_row(found), _row(pb.Partition(topic="t", state="opening"))])
     assert lines == [
-        "TOPIC   PARTITION  STATE    LEADER  LOG START  END OFFSET  LAST STABLE OFFSET  LAST  PRODUCERS  OPEN TRANSACTIONS",
-        "orders          3  open          0          0        1234                   0  12:5          0                  0",
-        "t               0  opening       0          0           0                   0  -             0                  0",
+        "TOPIC   PARTITION  STATE    LEADER  LOG START  END OFFSET  LAST STABLE OFFSET  LAST  PRODUCERS  OPEN TRANSACTIONS"
+        "  TRANSACTIONS LEFT OPEN",
+        "orders          3  open          0          0        1234                   0  12:5          0                  0"
+        "                       0",
+        "t               0  opening       0          0           0                   0  -             0                  0"
+        "                       0",
     ]
     assert table([]) == ["There are none."]
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 import pytest_asyncio
 
+from handler.apis.routing.transactions import ended_transactions
+from handler.control.v1 import control_pb2 as pb
+from handler.control.v1.control_pb2 import EndedTransactionsRequest, EndedTransactionsResponse
+from handler.coordination.directory import Leader
+from handler.fleet.peers import PeerUnavailable
+from handler.partition.late_transactions import EndedTransactions
 from handler.transactions import coordinator as module
 from handler.transactions.metadata import TransactionState
 from handler.wire.error_code import ErrorCode
@@ -33,6 +40,7 @@ from handler.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnO
 from handler.wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from tests.support.batches import batch
 from tests.support.services import Sidecar
+from tests.support.transactions import Coordinator, write
 
 NONE = ErrorCode.NONE
 # Of Produce, TxnOffsetCommit and EndTxn, with transactions of version 1 and of version 2 (KIP-890).
@@ -293,6 +301,53 @@ async def test_one_that_hangs_is_found_and_ended(sidecar: Sidecar) -> None:
     assert await end(producer.id, 0) is NONE
     assert await end_of(sidecar, True) == 2
     assert await end(producer.id, 0) is ErrorCode.INVALID_TXN_STATE, "it has none open"
+
+
+async def test_of_a_producer_that_has_gone_on_the_one_left_open_is_ended_first(sidecar: Sidecar) -> None:
+    producer = Producer(sidecar, V1)
+    await producer.init()
+    await producer.send(b"left")
+    partition = sidecar.services.partition(sidecar.services.catalog.names.parse("t"), 0)
+    await write(partition, Coordinator(2), b"next", sequence=1, epoch=producer.epoch, producer=producer.id)
+    topic = WritableTxnMarkerTopic(name="t", partition_indexes=[0])
+    marker = WritableTxnMarker(producer_id=producer.id, producer_epoch=producer.epoch, topics=[topic])
+    asked = DescribeProducersRequest(topics=[TopicRequest(name="t", partition_indexes=[0])])
+    for offset in (0, 1):
+        (found,) = (await sidecar.ask(asked, 0)).topics[0].partitions[0].active_producers
+        assert (found.current_txn_start_offset, partition.last_stable_offset) == (offset, offset)
+        answer = await sidecar.ask(WriteTxnMarkersRequest(markers=[marker]), 1)
+        assert answer.markers[0].topics[0].partitions[0].error_code is NONE
+    assert partition.last_stable_offset == partition.end_offset
+
+
+async def test_coordinators_tell_which_transactions_have_ended(sidecar: Sidecar) -> None:
+    producer = Producer(sidecar, V1)
+    await producer.init()
+    await producer.send(b"a")
+    assert await ended_transactions(sidecar.services, [producer.id, 12_345]) == {producer.id: EndedTransactions(0, 1)}
+    await producer.end(True)
+    await end_of(sidecar, True)
+    assert await ended_transactions(sidecar.services, [producer.id]) == {producer.id: EndedTransactions(1, 1)}
+
+
+async def test_a_coordinator_that_can_not_be_asked_keeps_nobody_from_what_others_tell(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Peers:
+        async def ended_transactions(self, address: str, request: EndedTransactionsRequest) -> EndedTransactionsResponse:
+            if address == "away":
+                raise PeerUnavailable("away")
+            told = [pb.EndedTransactions(producer_id=one, number=5) for one in request.producer_ids]
+            return EndedTransactionsResponse(producers=told)
+
+    async def leaders() -> list[Leader]:
+        return [Leader(name, number, "", name) for number, name in enumerate(("away", "there"))]
+
+    monkeypatch.setattr(sidecar.transactions.leaders, "all", leaders)
+    services = replace(sidecar.services, peers=cast(Any, Peers()))
+    told = await ended_transactions(services, [7])
+    assert told == {7: EndedTransactions(5, 6)}
+    assert not told[7].has_marked(5), "a coordinator that does not say from when on it knows says nothing"
 
 
 async def test_several_transactions_are_added_to_or_verified_in_one_request(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:

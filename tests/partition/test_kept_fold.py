@@ -259,3 +259,20 @@ async def test_what_another_has_kept_since_is_not_thrown_away() -> None:
     await second._kept.keeping
     assert keys(states) == since
     second.close()
+
+
+async def test_a_value_of_a_sidecar_that_others_had_announced_transactions_to_knows_of_theirs() -> None:
+    """0.2 kept the place where a sidecar itself had begun to write transactions, though it knew of those before."""
+    log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
+    first = open_partition(log, "kafka-sidecar-a", states=states)
+    assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
+    assert (await end(first, COMMITTED)).error is ErrorCode.NONE
+    for _ in range(100):
+        await append(first, batch(b"plain"))
+    await asyncio.gather(*first.close())
+    (key,) = keys(states)
+    states.values[key] = known_from_here(states.values[key])
+    second = open_partition(log, "kafka-sidecar-b", states=states)
+    assert (await committed_values(second))[0] == b"first"
+    assert (second.ended, second.transactions.known_from) == (None, log.transactions_behind)
+    second.close()

@@ -27,7 +27,7 @@ from tests.simulation.natives import write_native
 from tests.simulation.node import Node
 from tests.simulation.plan import BUSY_SECONDS, PATIENCE_SECONDS, ClientKind, Fault, FaultKind, Plan
 from tests.simulation.reference import fold
-from tests.simulation.stored import Batch, batches_of, values_in
+from tests.simulation.stored import Batch, batches_of, ledgers_that_begin_falsely, values_in
 from tests.simulation.topic import SimulatedTopic
 
 # When a new ledger begins while a sidecar is away, as shares of its time.
@@ -177,9 +177,10 @@ class Faults:
             self._starts.append(self._topic.trimmed)
 
     def _is_kept(self) -> bool:
-        """Whether what was kept of producers covers all of the first ledger."""
+        """Whether what was kept of producers covers all of the first ledger, and who opens the log behind it sees that (ADR 21)."""
         stats = self._topic.stats_now()
-        if stats.first is None:
+        falsely = ledgers_that_begin_falsely(self._topic.entries)
+        if stats.first is None or any(one.ledger in falsely for one in stats.ledgers[1:2]):
             return False
         covered = Extent(stats.first, Position(stats.first.ledger, stats.ledgers[0].entries - 1))
         if self._plan.bounds.wastes_indexes:

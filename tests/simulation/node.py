@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from handler.partition.late_transactions import AskEnded
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.partition import Partition, PartitionLimits
 from tests.simulation.sidecar import Sidecar
@@ -15,7 +16,8 @@ T = TypeVar("T")
 
 
 class Node:
-    def __init__(self, sidecar: Sidecar, topic: SimulatedTopic) -> None:
+    def __init__(self, sidecar: Sidecar, topic: SimulatedTopic, ask_ended: AskEnded | None = None) -> None:
+        self._ask_ended = ask_ended
         self.sidecar = sidecar
         self.topic = topic
         self.partition: Partition | None = None
@@ -58,7 +60,7 @@ class Node:
         limits = PartitionLimits(replay_entries=bounds.replay_entries, batches_per_entry=bounds.batches_per_entry)
         return Partition(
             self.topic.name, self.topic.seen_by(name, sidecar.context), name, sidecar.indexes, limits, sidecar.failures, sidecar.memory,
-            sidecar.clock,
+            sidecar.clock, self._ask_ended,
         )  # fmt: skip
 
     def on_start_moved(self, moved: MovedStart) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import gzip
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from handler.pulsar.entry import RawEntry
@@ -56,6 +57,18 @@ def batches_of(entry: RawEntry) -> Iterator[Batch]:
 def is_unreadable(entry: RawEntry) -> bool:
     metadata = entry.message_metadata
     return metadata.producer_name == NATIVE and metadata.compression == LZ4
+
+
+def ledgers_that_begin_falsely(entries: Sequence[RawEntry]) -> set[int]:
+    """Those whose first entry nobody can read, and says that it holds more messages than the broker has counted."""
+    found = set()
+    for before, entry in pairwise(entries):
+        is_first = before.position.ledger != entry.position.ledger
+        if is_first and is_unreadable(entry) and entry.last_index is not None and before.last_index is not None:
+            counted = entry.last_index - before.last_index
+            if entry.message_metadata.num_messages_in_batch > counted:
+                found.add(entry.position.ledger)
+    return found
 
 
 def _native_batches(entry: RawEntry) -> Iterator[Batch]:

@@ -7,10 +7,12 @@ begin ──▶ batches, each after its number was asked for ──▶ end ─�
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from typing import Final
 
+from handler.partition.late_transactions import EndedTransactions
 from handler.partition.write.verified_appends import Verification
 from handler.pulsar.errors import Unavailable
 from handler.wire.control_records import EndTransactionMarker, write_marker
@@ -52,9 +54,11 @@ class Coordinator:
         self._network = network
         self._history = history
         self._draw = chance.of("coordinator")
+        self._answers = chance.of("ended transactions")
         self._fails = fails
         self._numbers: dict[int, int] = {}  # by producer: of the transaction that was begun last
         self._ongoing: dict[int, _Ongoing] = {}
+        self._ended: dict[int, EndedTransactions] = {}  # with a marker in the log
         self._late: list[asyncio.Task[bool]] = []
 
     def begin(self, producer_id: int, epoch: int) -> None:
@@ -81,10 +85,17 @@ class Coordinator:
         marker = write_marker(producer_id, epoch, EndTransactionMarker(committed, 0), 1_000)
         while not await self._write(marker, number):  # noqa: ASYNC110
             await asyncio.sleep(RETRY_SECONDS)
+        self._ended[producer_id] = EndedTransactions(number, 1)
         self._history.counts["end transaction"] += 1
         if self._draw.random() < _LATE:
             late = self._write_later(marker, number, self._draw.uniform(0.0, _LATE_SECONDS))
             self._late.append(asyncio.get_running_loop().create_task(late, context=Context()))
+
+    async def ended(self, producer_ids: Sequence[int]) -> Mapping[int, EndedTransactions]:
+        await asyncio.sleep(self._answers.choice((0.0, 0.05, 5.0)))
+        if not self._network.is_calm and self._answers.random() < self._fails:
+            raise Unavailable("scripted")
+        return {producer_id: self._ended[producer_id] for producer_id in producer_ids if producer_id in self._ended}
 
     async def _write(self, marker: bytes, number: int) -> bool:
         """Through any sidecar. False where it is not known whether it is there."""

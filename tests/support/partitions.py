@@ -11,6 +11,7 @@ from handler.coordination.kept_states import KeptStates
 from handler.partition.failures import EntryFailures
 from handler.partition.fold.producer_states import ProducerMemory
 from handler.partition.fold.producers import Verdict
+from handler.partition.late_transactions import AskEnded
 from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache, FetchedRun
@@ -27,12 +28,14 @@ from tests.support.records import records_in
 
 def open_partition(
     log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000, states: MemoryStates | None = None,
-    memory: ProducerMemory | None = None, failures: EntryFailures | None = None, **limits: int,
+    memory: ProducerMemory | None = None, failures: EntryFailures | None = None, ask_ended: AskEnded | None = None, **limits: int,
 ) -> Partition:  # fmt: skip
     indexes = TimeIndexes(FetchCache(cache), cast("KeptStates | None", states))
     memory = memory or ProducerMemory()
     failures = failures or EntryFailures()
-    return Partition("t-partition-0", log.named(name), name, indexes, PartitionLimits(**limits), failures, memory, SYSTEM_CLOCK)
+    return Partition(
+        "t-partition-0", log.named(name), name, indexes, PartitionLimits(**limits), failures, memory, SYSTEM_CLOCK, ask_ended
+    )  # fmt: skip
 
 
 def open_table(

@@ -254,7 +254,7 @@ class LocalTransactions:
         self, catalog: Catalog, table: PartitionTable, groups: LocalGroups, log: MemoryOffsets, wall_clock: Callable[[], int]
     ) -> None:
         loop = asyncio.get_running_loop()
-        markers = Markers(MarkerLogs(catalog.names, table, cast(Any, groups), cast(Any, None)))
+        markers = Markers(MarkerLogs(catalog.names, table, cast(Any, groups), cast(Any, None), catalog.has_partition))
         self.coordinator = TransactionCoordinator(TransactionsConfig(), markers, loop.time, wall_clock, loop.time, new_producer_id)
         self.coordinator.begin([("__transaction_state-0", log.open)])
         self.leaders = self

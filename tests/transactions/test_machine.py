@@ -103,6 +103,14 @@ def test_the_first_partition_begins_a_transaction_and_gives_it_the_next_number()
         assert (begun.state, begun.partitions, begun.start_timestamp, begun.number) == (ONGOING, IN_A, 9, 6)
 
 
+def test_it_is_remembered_from_which_number_on_a_coordinator_of_this_release_has_led() -> None:
+    begun = metadata_of(machine.add_partitions(given(EMPTY), Producer(PID, 3), IN_A, 0, 9, is_changing=False))
+    assert (begun.number, begun.marked_from, begun.ended_number) == (6, 6, 5)
+    later = replace(begun, state=COMPLETE_COMMIT)
+    assert later.ended_number == 6
+    assert metadata_of(machine.add_partitions(later, Producer(PID, 3), IN_A, 0, 9, is_changing=False)).marked_from == 6
+
+
 def test_further_ones_join_it() -> None:
     assert add(given(ONGOING)) is ErrorCode.NONE
     both = metadata_of(add(given(ONGOING), partitions={A, B}))

@@ -28,6 +28,7 @@ def metadatas(draw: st.DrawFn) -> TransactionMetadata:
         state=state, last_update_timestamp=draw(_times), previous_producer_id=draw(_ids), next_producer_id=draw(_ids),
         last_producer_epoch=draw(_epochs), partitions=frozenset() if state is TransactionState.EMPTY else partitions,
         start_timestamp=draw(_times), client_version=draw(st.integers(0, 2)), number=draw(st.integers(0, 2**50)),
+        marked_from=draw(st.integers(0, 2**50)),
     )  # fmt: skip
 
 

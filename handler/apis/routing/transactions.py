@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from handler.apis.api import Services
-from handler.control.v1.control_pb2 import EndOffsetsRequest, EndOffsetsResponse, VerifyTransactionRequest, VerifyTransactionResponse
+from handler.control.v1.control_pb2 import EndedTransactions as Ended
+from handler.control.v1.control_pb2 import (
+    EndedTransactionsRequest,
+    EndedTransactionsResponse,
+    EndOffsetsRequest,
+    EndOffsetsResponse,
+    VerifyTransactionRequest,
+    VerifyTransactionResponse,
+)
 from handler.coordination.errors import CoordinatorError
 from handler.coordination.shards import shard_of
 from handler.errors import SidecarError
@@ -15,6 +25,7 @@ from handler.fleet.peers import Peers
 from handler.fleet.server import TransactionService
 from handler.groups.coordinator import Commit
 from handler.groups.service import OFFSETS_TOPIC, GroupRuntime
+from handler.partition.late_transactions import EndedTransactions
 from handler.telemetry.limits import RateLimitedLog
 from handler.topics.names import TopicNames
 from handler.transactions.machine import Producer
@@ -82,6 +93,23 @@ async def number_of(
     return response.number if error is ErrorCode.NONE else error
 
 
+async def ended_transactions(services: Coordinators, producer_ids: Sequence[int]) -> Mapping[int, EndedTransactions]:
+    """What the coordinators say of these producers, those that can be asked now. May raise SidecarError."""
+    leaders = await services.transactions.leaders.all()
+    own = PeerTransactions(services.transactions, services.groups).ended(EndedTransactionsRequest(producer_ids=producer_ids))
+    asked = [
+        services.peers.ended_transactions(leader.control, EndedTransactionsRequest(to=leader.name, producer_ids=producer_ids))
+        for leader in leaders
+    ]
+    answers = await asyncio.gather(own, *asked, return_exceptions=True)
+    for failure in answers:
+        if isinstance(failure, BaseException) and not isinstance(failure, SidecarError):
+            raise failure
+    told = [one for answer in answers if not isinstance(answer, BaseException) for one in answer.producers]
+    # Where it is not known from which number on, it is none.
+    return {one.producer_id: EndedTransactions(one.number, one.marked_from or one.number + 1) for one in told}
+
+
 async def commit_offsets(
     services: Coordinators, commit: Commit, transactional_id: str, producer: Producer, *, adds: bool
 ) -> dict[TopicPartition, ErrorCode] | ErrorCode:
@@ -122,6 +150,15 @@ class PeerTransactions(TransactionService):
         if isinstance(answer, ErrorCode):
             return VerifyTransactionResponse(error_code=answer)
         return VerifyTransactionResponse(number=answer)
+
+    async def ended(self, request: EndedTransactionsRequest) -> EndedTransactionsResponse:
+        found = await self.transactions.coordinator.of_producers(frozenset(request.producer_ids))
+        return EndedTransactionsResponse(
+            producers=[
+                Ended(producer_id=producer_id, number=metadata.ended_number, marked_from=metadata.marked_from)
+                for producer_id, metadata in found.items()
+            ]
+        )
 
     async def end_offsets(self, request: EndOffsetsRequest) -> EndOffsetsResponse:
         try:

@@ -69,7 +69,7 @@ class ListPartitionsResponse(_message.Message):
     def __init__(self, partitions: _Optional[_Iterable[_Union[Partition, _Mapping]]] = ...) -> None: ...
 
 class Partition(_message.Message):
-    __slots__ = ("topic", "partition", "state", "leader", "log_start", "end_offset", "last_stable_offset", "last", "producers", "open_transactions")
+    __slots__ = ("topic", "partition", "state", "leader", "log_start", "end_offset", "last_stable_offset", "last", "producers", "open_transactions", "transactions_left_open")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -80,6 +80,7 @@ class Partition(_message.Message):
     LAST_FIELD_NUMBER: _ClassVar[int]
     PRODUCERS_FIELD_NUMBER: _ClassVar[int]
     OPEN_TRANSACTIONS_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTIONS_LEFT_OPEN_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     state: str
@@ -90,7 +91,8 @@ class Partition(_message.Message):
     last: MessageId
     producers: int
     open_transactions: int
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., state: _Optional[str] = ..., leader: _Optional[int] = ..., log_start: _Optional[int] = ..., end_offset: _Optional[int] = ..., last_stable_offset: _Optional[int] = ..., last: _Optional[_Union[MessageId, _Mapping]] = ..., producers: _Optional[int] = ..., open_transactions: _Optional[int] = ...) -> None: ...
+    transactions_left_open: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., state: _Optional[str] = ..., leader: _Optional[int] = ..., log_start: _Optional[int] = ..., end_offset: _Optional[int] = ..., last_stable_offset: _Optional[int] = ..., last: _Optional[_Union[MessageId, _Mapping]] = ..., producers: _Optional[int] = ..., open_transactions: _Optional[int] = ..., transactions_left_open: _Optional[int] = ...) -> None: ...
 
 class ListGroupsRequest(_message.Message):
     __slots__ = ()

@@ -1,8 +1,8 @@
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Iterable as _Iterable
-from typing import ClassVar as _ClassVar, Optional as _Optional
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -95,6 +95,30 @@ class VerifyTransactionResponse(_message.Message):
     error_code: int
     number: int
     def __init__(self, error_code: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
+
+class EndedTransactionsRequest(_message.Message):
+    __slots__ = ("to", "producer_ids")
+    TO_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_IDS_FIELD_NUMBER: _ClassVar[int]
+    to: str
+    producer_ids: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, to: _Optional[str] = ..., producer_ids: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class EndedTransactionsResponse(_message.Message):
+    __slots__ = ("producers",)
+    PRODUCERS_FIELD_NUMBER: _ClassVar[int]
+    producers: _containers.RepeatedCompositeFieldContainer[EndedTransactions]
+    def __init__(self, producers: _Optional[_Iterable[_Union[EndedTransactions, _Mapping]]] = ...) -> None: ...
+
+class EndedTransactions(_message.Message):
+    __slots__ = ("producer_id", "number", "marked_from")
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    MARKED_FROM_FIELD_NUMBER: _ClassVar[int]
+    producer_id: int
+    number: int
+    marked_from: int
+    def __init__(self, producer_id: _Optional[int] = ..., number: _Optional[int] = ..., marked_from: _Optional[int] = ...) -> None: ...
 
 class EndOffsetsRequest(_message.Message):
     __slots__ = ("to", "partition", "producer_id", "number", "committed")

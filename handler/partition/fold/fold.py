@@ -23,7 +23,7 @@ from handler.partition.fold.producer_state import ANY_SEQUENCE, THE_PAST, Produc
 from handler.partition.fold.producer_states import ProducerMemory
 from handler.partition.fold.producers import ACCEPTED, UNJUDGED, ProducerTable, Verdict, is_next_sequence
 from handler.partition.fold.recent_ends import RecentEnds
-from handler.partition.fold.transactions import TransactionVerdicts
+from handler.partition.fold.transactions import BatchIs, MarkerIs, TransactionVerdicts
 from handler.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer, encode_basis
 from handler.partition.log.entries import Content, CountedFewer, sequence_of
 from handler.pulsar.entry import Position, RawEntry
@@ -57,6 +57,7 @@ class Folded(NamedTuple):
     next_offset: int
     verdicts: Sequence[Verdict]  # one for each batch; one alone where nobody can read them
     sure_from: Position | None = None  # some are UNJUDGED: a fold that begins here comes to verdicts
+    changes_earlier: bool = False  # batches that stand before it may be hidden from now on
 
     @property
     def conclusive(self) -> bool:
@@ -376,6 +377,7 @@ class Fold:
         copies = self._note_batches(content)
         verdicts: list[Verdict] = []
         sure_from: Position | None = None
+        changes_earlier = False
         offset = base
         for number, (header, _) in enumerate(content.batches):
             batch = sequence_of(header)
@@ -389,6 +391,7 @@ class Fold:
                     verdict = self._of_resent(batch)
             elif header.attributes & CONTROL:
                 verdict = self._end_transaction(content, number, offset, position)
+                changes_earlier |= verdict.duplicate
                 if is_unsure:
                     verdict, sure_from = UNJUDGED, THE_PAST
             elif batch is None:
@@ -407,7 +410,7 @@ class Fold:
                 verdict = Verdict(ErrorCode.NONE, offset)
             verdicts.append(verdict)
             offset += header.offset_count
-        return Folded(position, base, last_index + 1, verdicts, sure_from)
+        return Folded(position, base, last_index + 1, verdicts, sure_from, changes_earlier)
 
     def _advance(self, position: Position, base: int, last_index: int) -> None:
         if base < 0 or (self.knows_next_offset and base < self.next_offset):
@@ -494,8 +497,11 @@ class Fold:
                 if is_transactional:
                     self._note_hidden(batch.producer_id, _transaction_of(content, number), offset)
                 return verdict
-        if is_transactional and not self._append_to_transaction(batch.producer_id, _transaction_of(content, number), offset):
-            return BEHIND_ITS_MARKER
+        its_transaction = BatchIs.GOOD
+        if is_transactional:
+            its_transaction = self._append_to_transaction(batch.producer_id, _transaction_of(content, number), offset)
+            if its_transaction is BatchIs.LATE:
+                return BEHIND_ITS_MARKER
         if one is not None and not is_judged:
             producers.record_unsure(one)
             return UNJUDGED
@@ -504,11 +510,12 @@ class Fold:
         record(batch, offset, position, header.max_timestamp, may_follow=may_follow)
         # It is its producer's next. Unless its first try stands before all that is folded here, and was refused: readers look further back.
         is_uncertain = one is not None and one.sent_again and not is_replicated and not self._has_folded_since(one.folded_to)
-        return UNJUDGED if is_uncertain else ACCEPTED
+        if is_uncertain:
+            return UNJUDGED
+        return ACCEPTED if its_transaction is BatchIs.GOOD else BEHIND_ITS_MARKER
 
-    def _append_to_transaction(self, producer_id: int, transaction: int, offset: int) -> bool:
-        """False where the batch comes behind the marker of its transaction."""
-        return self.transactions is None or self.transactions.append(producer_id, transaction, offset)
+    def _append_to_transaction(self, producer_id: int, transaction: int, offset: int) -> BatchIs:
+        return BatchIs.GOOD if self.transactions is None else self.transactions.append(producer_id, transaction, offset)
 
     def _note_hidden(self, producer_id: int, transaction: int, offset: int) -> None:
         """A hidden batch belongs to its transaction too. Once retention has taken what hides the batch, a reader may show it (ADR 21). Then
@@ -532,8 +539,12 @@ class Fold:
         if marker is None:
             return ACCEPTED
         numbered = _transaction_of(content, number)
-        if self.transactions is not None and not self.transactions.end(header.producer_id, numbered, marker.committed, offset):
-            return BEHIND_ITS_MARKER
+        if self.transactions is not None:
+            match self.transactions.end(header.producer_id, numbered, marker.committed, offset):
+                case MarkerIs.LATE:
+                    return BEHIND_ITS_MARKER
+                case MarkerIs.FOR_ONE_LEFT_OPEN:
+                    return Verdict(ErrorCode.NONE, offset, duplicate=True)  # it has done its work, and no consumer is given it
         batch = BatchSequence(header.producer_id, header.producer_epoch, ANY_SEQUENCE, ANY_SEQUENCE)
         folded_to = THE_PAST if content.known_there is not None else BEFORE_ALL if content.basis is None else content.basis.folded_to
         one = _unjudged(batch, content, number, offset, position, folded_to, UNKNOWN_PRODUCER)

@@ -16,7 +16,7 @@ from handler.partition.fold.fold import BEFORE_ALL, Fold
 from handler.partition.fold.kept_producers import KnownProducers
 from handler.partition.fold.producer_state import ANY_SEQUENCE, REMEMBERED_BATCHES, Before, ProducerState, Unjudged, WrittenBatch
 from handler.partition.fold.producers import ProducerTable
-from handler.partition.fold.transactions import OpenTransaction, TransactionTable
+from handler.partition.fold.transactions import LeftOpen, OpenTransaction, TransactionTable, Undone
 from handler.partition.log.basis import UNKNOWN_PRODUCER, BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
 
@@ -175,6 +175,10 @@ def _transactions(table: TransactionTable) -> kept.Transactions:
         aborted_first_offsets=differences(table.aborted_first), aborted_last_offsets=differences(table.aborted_last),
         aborted_stable_offsets=differences(table.aborted_stable),
         hidden_offsets=sorted(table.hidden), known_from_ledger=known_from.ledger, known_from_entry=known_from.entry,
+        left_producers=[one.producer_id for one in table.left_open], left_numbers=[one.number for one in table.left_open],
+        left_first_offsets=[one.first_offset for one in table.left_open], left_behind=[one.behind for one in table.left_open],
+        undone_producers=[one.producer_id for one in table.undone],
+        undone_first_offsets=[one.first_offset for one in table.undone], undone_behind=[one.behind for one in table.undone],
     )  # fmt: skip
 
 
@@ -193,4 +197,8 @@ def _transaction_table(stored: kept.Transactions) -> TransactionTable:
     if len({len(table.aborted_producers), len(table.aborted_first), len(table.aborted_last), len(table.aborted_stable)}) != 1:
         raise ValueError("its aborted transactions are not whole")
     table.hidden = set(stored.hidden_offsets)
+    left = zip(stored.left_producers, stored.left_numbers, stored.left_first_offsets, stored.left_behind, strict=True)
+    table.left_open = [LeftOpen(*one) for one in left]
+    undone = zip(stored.undone_producers, stored.undone_first_offsets, stored.undone_behind, strict=True)
+    table.undone = [Undone(*one) for one in undone]
     return table

@@ -2,6 +2,9 @@
 
 Each transaction of a producer has a number, greater than those before it, that its batches and its marker carry. What comes behind its
 marker is told by it, whoever wrote it and however late. What others than sidecars wrote has none: it is believed.
+
+A producer has one open transaction. If the next one begins in this log, and no marker has ended the one before, that one is left open:
+its marker went to another log, or was never written (docs/adr/0028-names-of-two-namespaces.md). It ends by its own marker alone.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Mapping
 from copy import copy
+from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
 from handler.partition.log.basis import NO_TRANSACTION
@@ -21,6 +25,7 @@ MAX_ENDED: Final = 10_000
 ENDED_BYTES: Final = 150
 ABORTED_BYTES: Final = 32
 HIDDEN_BYTES: Final = 100
+LEFT_BYTES: Final = 250
 
 
 class OpenTransaction(NamedTuple):
@@ -33,11 +38,46 @@ class AbortedTransaction(NamedTuple):
     first_offset: int
 
 
+class LeftOpen(NamedTuple):
+    """A transaction that no marker had ended when its producer's next one began."""
+
+    producer_id: int
+    number: int
+    first_offset: int
+    behind: int  # all its batches stand before this offset
+
+
+class Undone(NamedTuple):
+    """What a producer wrote at these offsets in a transaction that was left open, and is aborted. Its next ones may be committed, so the
+    batches are hidden: a consumer takes all that an aborted producer writes, up to its next marker of an abort, for aborted.
+    """
+
+    producer_id: int
+    first_offset: int
+    behind: int
+
+
+class BatchIs(Enum):
+    """What a batch of a transaction is for its partition."""
+
+    GOOD = "good"
+    UNDONE = "undone"  # it was good. Now nobody may see it (see `Undone`), and what its producer wrote behind it counts nevertheless.
+    LATE = "late"  # its transaction has ended: nobody may see it
+
+
+class MarkerIs(Enum):
+    """What a marker is for its partition."""
+
+    GOOD = "good"
+    FOR_ONE_LEFT_OPEN = "for one left open"  # consumers would take it for the end of the producer's next transaction
+    LATE = "late"  # its transaction has ended: likewise
+
+
 class TransactionVerdicts(Protocol):
     """What a fold asks about a batch or a marker: whether anybody may see it."""
 
-    def append(self, producer_id: int, number: int, offset: int) -> bool: ...
-    def end(self, producer_id: int, number: int, committed: bool, offset: int) -> bool: ...
+    def append(self, producer_id: int, number: int, offset: int) -> BatchIs: ...
+    def end(self, producer_id: int, number: int, committed: bool, offset: int) -> MarkerIs: ...
     def note_copy(self, producer_id: int, number: int, offset: int) -> None:
         """At `offset` stands another copy of a batch, or of a marker, that counts already."""
         ...
@@ -53,11 +93,13 @@ class KnownVerdicts(TransactionVerdicts):
     def __init__(self, table: TransactionTable) -> None:
         self._table = table
 
-    def append(self, producer_id: int, number: int, offset: int) -> bool:
-        return offset not in self._table.hidden
+    def append(self, producer_id: int, number: int, offset: int) -> BatchIs:
+        if offset in self._table.hidden:
+            return BatchIs.LATE
+        return BatchIs.UNDONE if self._table.is_undone(producer_id, offset) else BatchIs.GOOD
 
-    def end(self, producer_id: int, number: int, committed: bool, offset: int) -> bool:
-        return offset not in self._table.hidden
+    def end(self, producer_id: int, number: int, committed: bool, offset: int) -> MarkerIs:
+        return MarkerIs.LATE if offset in self._table.hidden else MarkerIs.GOOD
 
     def note_copy(self, producer_id: int, number: int, offset: int) -> None: ...
 
@@ -67,13 +109,17 @@ class KnownVerdicts(TransactionVerdicts):
 
 class TransactionTable(TransactionVerdicts):
     __slots__ = (
-        "aborted_first", "aborted_last", "aborted_producers", "aborted_stable", "ended", "hidden", "known_from", "open", "to_recall",
+        "aborted_first", "aborted_last", "aborted_producers", "aborted_stable", "ended", "hidden", "known_from", "left_open", "open",
+        "to_recall", "undone",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.known_from: Position | None = None  # the entry behind which all are known; None: nobody has said that there are any
         self.open: dict[int, OpenTransaction] = {}  # by producer id; the one that began first is first
-        self.ended: OrderedDict[int, int] = OrderedDict()  # by producer id: the greatest number that has ended
+        self.left_open: list[LeftOpen] = []
+        self.undone: list[Undone] = []
+        # By producer id: the greatest number that has ended. Lesser ones have too, but for those left open.
+        self.ended: OrderedDict[int, int] = OrderedDict()
         # What was known when the log had come to an offset, by those who had seen a part of it that is gone.
         self.to_recall: list[tuple[int, TransactionTable]] = []
         self.hidden: set[int] = set()  # the base offsets of batches and markers that came behind their transaction's marker
@@ -102,16 +148,32 @@ class TransactionTable(TransactionVerdicts):
     @property
     def size(self) -> int:
         """About how many bytes it takes, for what grows with the log and with its producers."""
-        return ABORTED_BYTES * self.aborted_count + HIDDEN_BYTES * len(self.hidden) + ENDED_BYTES * len(self.ended)
+        left = LEFT_BYTES * (len(self.left_open) + len(self.undone))
+        return ABORTED_BYTES * self.aborted_count + HIDDEN_BYTES * len(self.hidden) + ENDED_BYTES * len(self.ended) + left
 
     def is_open(self, producer_id: int) -> bool:
         return producer_id in self.open
 
+    @property
+    def undecided(self) -> list[tuple[int, OpenTransaction]]:
+        """All transactions that no marker has ended, with their producers: of one producer the earlier ones first."""
+        left_open = [(left.producer_id, OpenTransaction(left.number, left.first_offset)) for left in self.left_open]
+        return [*left_open, *self.open.items()]
+
+    def first_undecided(self, producer_id: int) -> OpenTransaction | None:
+        """The first of a producer's transactions that no marker has ended."""
+        if self.left_open:
+            return next((transaction for of, transaction in self.undecided if of == producer_id), None)
+        return self.open.get(producer_id)
+
+    def is_undone(self, producer_id: int, offset: int) -> bool:
+        """Whether the batch of a transaction at this offset is."""
+        return any(one.producer_id == producer_id and one.first_offset <= offset < one.behind for one in self.undone)
+
     def last_stable_offset(self, next_offset: int) -> int:
         """Up to where every transaction is decided."""
-        for transaction in self.open.values():
-            return transaction.first_offset
-        return next_offset
+        first = next((transaction.first_offset for transaction in self.open.values()), next_offset)
+        return min((first, *(left.first_offset for left in self.left_open))) if self.left_open else first
 
     def has_ended(self, producer_id: int, number: int) -> bool:
         """Whether a batch of this transaction comes too late. Changes nothing."""
@@ -120,18 +182,25 @@ class TransactionTable(TransactionVerdicts):
         transaction = self.open.get(producer_id)
         return number <= self.ended.get(producer_id, NO_TRANSACTION) or (transaction is not None and number < transaction.number)
 
-    def append(self, producer_id: int, number: int, offset: int) -> bool:
-        """A batch is in the log at `offset`. False where it comes too late: nobody may see it."""
+    def append(self, producer_id: int, number: int, offset: int) -> BatchIs:
+        """A batch is in the log at `offset`."""
         self.recall_up_to(offset)
         if self.has_ended(producer_id, number):
             self.hidden.add(offset)
-            return False
+            return BatchIs.LATE
         transaction = self.open.get(producer_id)
         if transaction is None:
             self.open[producer_id] = OpenTransaction(number, offset)
-        elif transaction.number < number:
+        elif transaction.number == NO_TRANSACTION:
             self.open[producer_id] = transaction._replace(number=number)
-        return True
+        elif transaction.number < number:
+            self._leave_open(producer_id, offset)
+            self.open[producer_id] = OpenTransaction(number, offset)
+        return BatchIs.GOOD
+
+    def _leave_open(self, producer_id: int, behind: int) -> None:
+        transaction = self.open.pop(producer_id)
+        self.left_open.append(LeftOpen(producer_id, transaction.number, transaction.first_offset, behind))
 
     def note_copy(self, producer_id: int, number: int, offset: int) -> None:
         """It opens and ends nothing. Behind its transaction's marker it is hidden, also from readers that have not seen the first copy."""
@@ -139,12 +208,18 @@ class TransactionTable(TransactionVerdicts):
         if self.has_ended(producer_id, number):
             self.hidden.add(offset)
 
-    def end(self, producer_id: int, number: int, committed: bool, offset: int) -> bool:
-        """A marker is in the log at `offset`. False where its transaction had ended: consumers would take it for the end of another."""
+    def end(self, producer_id: int, number: int, committed: bool, offset: int) -> MarkerIs:
+        """A marker is in the log at `offset`."""
         self.recall_up_to(offset)
+        if self._end_left_open(producer_id, number, committed):
+            self.hidden.add(offset)
+            return MarkerIs.FOR_ONE_LEFT_OPEN
         if self.has_ended(producer_id, number):
             self.hidden.add(offset)
-            return False
+            return MarkerIs.LATE
+        before = self.open.get(producer_id)
+        if before is not None and NO_TRANSACTION != before.number < number:
+            self._leave_open(producer_id, offset)  # this is the marker of a later one, which has no batch here
         transaction = self.open.pop(producer_id, None)
         if transaction is not None and not committed:
             self.aborted_producers.append(producer_id)
@@ -153,7 +228,27 @@ class TransactionTable(TransactionVerdicts):
             self.aborted_stable.append(self.last_stable_offset(offset + 1))
         if number != NO_TRANSACTION:
             self._note_ended(producer_id, number)
-        return True
+        return MarkerIs.GOOD
+
+    def _end_left_open(self, producer_id: int, number: int, committed: bool) -> bool:
+        """False where it was not left open."""
+        for left in self.left_open:
+            if (left.producer_id, left.number) == (producer_id, number):
+                self.left_open.remove(left)
+                if not committed:
+                    self.undone.append(Undone(producer_id, left.first_offset, left.behind))
+                return True
+        return False
+
+    def hide_late(self, producer_id: int, number: int, next_offset: int) -> bool:
+        """The marker of this transaction stood before its batches that are here: they came too late. False where a marker came behind
+        them meanwhile.
+        """
+        transaction = self.open.get(producer_id)
+        if transaction is not None and transaction.number == number:
+            self._leave_open(producer_id, next_offset)
+        self.recall_ended({producer_id: number})
+        return self._end_left_open(producer_id, number, committed=False)
 
     def recall_ended(self, ended: Mapping[int, int]) -> None:
         """Of a part of the log that is gone: batches of these transactions come too late from now on."""
@@ -177,10 +272,19 @@ class TransactionTable(TransactionVerdicts):
 
     def _recall(self, earlier: TransactionTable) -> None:
         self.recall_ended(earlier.ended)
+        still_left = {(left.producer_id, left.number) for left in earlier.left_open}
         for producer_id, transaction in list(self.open.items()):
-            if transaction.number != NO_TRANSACTION and transaction.number <= self.ended.get(producer_id, NO_TRANSACTION):
+            has_ended = NO_TRANSACTION != transaction.number <= self.ended.get(producer_id, NO_TRANSACTION)
+            if has_ended and (producer_id, transaction.number) not in still_left:
                 del self.open[producer_id]  # its batches came too late
+        ended = earlier.ended
+        self.left_open = [
+            left
+            for left in self.left_open
+            if left.number > ended.get(left.producer_id, NO_TRANSACTION) or (left.producer_id, left.number) in still_left
+        ]
         self.hidden |= earlier.hidden
+        self.undone += (one for one in earlier.undone if one not in self.undone)
 
     def _note_ended(self, producer_id: int, number: int) -> None:
         self.ended[producer_id] = number
@@ -205,3 +309,6 @@ class TransactionTable(TransactionVerdicts):
             del column[:gone]
         if self.hidden:
             self.hidden = {offset for offset in self.hidden if offset >= gone_before}
+        if self.left_open or self.undone:
+            self.left_open = [left for left in self.left_open if left.behind > gone_before]
+            self.undone = [one for one in self.undone if one.behind > gone_before]

@@ -111,7 +111,7 @@ class Member(Machine):
         def new_producer_id() -> int:
             return (1_000 * next(ids) + life_number) * 100 + self._node + 1
 
-        logs = MarkerLogs(self.names, cast(PartitionTable, self._partitions), self.groups, cast(Peers, self.peers))
+        logs = MarkerLogs(self.names, cast(PartitionTable, self._partitions), self.groups, cast(Peers, self.peers), _has_none)
         self.transactions = transactions.runtime_of(
             client, admin, NAMESPACE, self._shards, own, self.names, self._loop, clock, new_id, new_producer_id, logs,
             self._on_transactions_led,
@@ -188,6 +188,11 @@ class Fleet:
 
     def _named(self, name: str) -> Member:
         return next(one for one in self.members if one.name == name.removeprefix(WRITER_PREFIX).partition("/")[0])
+
+
+async def _has_none(*_: object) -> bool:
+    """What brokers say of a partition's log is all that is asked here."""
+    return False
 
 
 async def _answer(task: asyncio.Task[T]) -> T:

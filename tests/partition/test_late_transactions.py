@@ -1,0 +1,129 @@
+"""A batch that landed behind its transaction's marker, which retention has taken: its coordinator knows that the transaction has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from handler.partition.late_transactions import LOOK_SECONDS, AskEnded, EndedTransactions
+from handler.partition.partition import Partition
+from handler.pulsar.errors import Unavailable
+from handler.wire.error_code import ErrorCode
+from tests.support.batches import batch
+from tests.support.fake_broker import until
+from tests.support.memory_log import MemoryLog
+from tests.support.partitions import append, open_partition, read_all
+from tests.support.transactions import COMMITTED, PRODUCER, Coordinator, committed_values, end, write
+
+NUMBER = 100
+
+
+class Coordinators:
+    """They say the same to whoever asks."""
+
+    def __init__(self, *ended: EndedTransactions) -> None:
+        self.ended = dict.fromkeys((PRODUCER,), *ended) if ended else {}
+        self.asked: list[Sequence[int]] = []
+        self.is_away = False
+
+    async def __call__(self, producer_ids: Sequence[int]) -> Mapping[int, EndedTransactions]:
+        self.asked.append(producer_ids)
+        if self.is_away:
+            raise Unavailable("no coordinator")
+        return self.ended
+
+
+async def opened_with_an_open_one(ask: AskEnded) -> tuple[MemoryLog, Partition]:
+    log = MemoryLog()
+    writer = open_partition(log, "kafka-sidecar-writer")
+    await write(writer, Coordinator(NUMBER), b"late", sequence=0)
+    await append(writer, batch(b"behind"))
+    writer.close()
+    partition = open_partition(log, ask_ended=ask)
+    assert await partition.opened() is ErrorCode.NONE
+    return log, partition
+
+
+async def asked_again(partition: Partition, coordinators: Coordinators) -> None:
+    """It is looked at once more, and the answer has come."""
+    asked = len(coordinators.asked)
+    partition.tick(partition._late._look_at + 0.1)
+    await until(lambda: len(coordinators.asked) > asked)
+    await until(lambda: partition._late._looking is None)
+
+
+@pytest.mark.parametrize("is_cold", [False, True])
+async def test_a_batch_of_one_that_has_ended_is_hidden(is_cold: bool) -> None:
+    coordinators = Coordinators(EndedTransactions(NUMBER, 1))
+    _, partition = await opened_with_an_open_one(coordinators)
+    await until(lambda: partition.last_stable_offset == 2)
+    if is_cold:
+        partition._cache.clear()
+    assert await committed_values(partition) == [b"behind"]
+    assert [value for _, value in await read_all(partition)] == [b"behind"]
+    assert coordinators.asked == [[PRODUCER]]
+    partition.close()
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        pytest.param((EndedTransactions(NUMBER - 1, 1),), id="it is ongoing"),
+        pytest.param((EndedTransactions(NUMBER, NUMBER + 1),), id="its marker may have gone elsewhere"),
+        pytest.param((), id="nobody knows its producer"),
+    ],
+)
+async def test_one_that_may_be_decided_yet_stays_open(ended: tuple[EndedTransactions, ...]) -> None:
+    coordinators = Coordinators(*ended)
+    _, partition = await opened_with_an_open_one(coordinators)
+    await until(lambda: coordinators.asked and partition._late._looking is None)
+    assert (partition.last_stable_offset, partition.end_offset) == (0, 2)
+    partition.close()
+
+
+async def test_it_is_asked_again_where_no_answer_came() -> None:
+    coordinators = Coordinators(EndedTransactions(NUMBER, 1))
+    coordinators.is_away = True
+    _, partition = await opened_with_an_open_one(coordinators)
+    await until(lambda: coordinators.asked and partition._late._looking is None)
+    assert partition.last_stable_offset == 0
+    coordinators.is_away = False
+    await asked_again(partition, coordinators)
+    assert partition.last_stable_offset == 2
+    partition.close()
+
+
+async def test_a_marker_that_lands_before_the_answer_counts() -> None:
+    """The coordinator has written it, and this sidecar has not read it yet."""
+    log: MemoryLog | None = None
+
+    class Writes(Coordinators):
+        async def __call__(self, producer_ids: Sequence[int]) -> Mapping[int, EndedTransactions]:
+            if log is not None and not self.asked:
+                other = open_partition(log, "kafka-sidecar-other")
+                await end(other, COMMITTED, NUMBER)
+                other.close()
+            return await super().__call__(producer_ids)
+
+    coordinators = Writes(EndedTransactions(NUMBER - 1, 1))
+    log, partition = await opened_with_an_open_one(coordinators)
+    await until(lambda: coordinators.asked and partition._late._looking is None)
+    coordinators.ended = {PRODUCER: EndedTransactions(NUMBER, 1)}
+    coordinators.asked.clear()
+    await asked_again(partition, coordinators)
+    assert await committed_values(partition) == [b"late", b"behind"]
+    partition.close()
+
+
+async def test_one_that_has_just_begun_is_not_asked_about() -> None:
+    coordinators = Coordinators()
+    partition = open_partition(MemoryLog(), ask_ended=coordinators)
+    await append(partition, batch(b"before"))
+    await write(partition, Coordinator(NUMBER), b"a", sequence=0)
+    now = partition._loop.time()
+    partition.tick(now + LOOK_SECONDS)
+    assert coordinators.asked == []
+    partition.tick(now + 3 * LOOK_SECONDS)
+    await until(lambda: coordinators.asked)
+    partition.close()
