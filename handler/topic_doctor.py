@@ -12,8 +12,8 @@ from handler.mirror.mirror import can_be_mirrored, is_named
 from handler.partition.transactional_partitions import stored_beginnings
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import PulsarError, TopicMissing
-from handler.topics.catalog import Catalog, Undescribed
+from handler.pulsar.errors import PulsarError, TopicMissing, Undescribed
+from handler.topics.catalog import Catalog
 from handler.topics.names import TopicName
 from handler.topics.replication import Replication, durable_readers
 

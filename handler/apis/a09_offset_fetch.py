@@ -28,8 +28,8 @@ from handler.coordination.directory import Leader
 from handler.coordination.errors import CoordinatorError
 from handler.groups.records import OffsetCommitValue
 from handler.groups.shard import Offsets, TopicPartition
-from handler.pulsar.errors import PulsarError, TopicMissing
-from handler.topics.catalog import Topic, Undescribed
+from handler.pulsar.errors import PulsarError, TopicMissing, Undescribed
+from handler.topics.catalog import Topic
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -146,7 +146,11 @@ async def _all_topics(
         if isinstance(current, Topic):
             topics.append(OffsetFetchResponseTopics(topic_id=current.topic_id, partitions=partitions))
         elif current is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return None
+            # One topic that has lost a partition is not to hold up all others of its group.
+            committed = next((value.topic_id for (topic, _), value in offsets.items() if topic == name and value.topic_id), None)
+            if committed is None:
+                return None
+            topics.append(OffsetFetchResponseTopics(topic_id=committed, partitions=partitions))
     return topics
 
 

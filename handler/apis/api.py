@@ -129,6 +129,7 @@ class Services:
     def partition(self, name: TopicName, index: int) -> Partition:
         """The partition, or TopicMissing where it is known not to be there."""
         if not self.catalog.may_have(name, index):
+            self.catalog.look_again_soon(name)
             raise TopicMissing(f"{name.pulsar} has no partition {index}")
         partition = name.partition(index)
         if partition not in self.partitions:

@@ -69,6 +69,7 @@ class Directory:
         self._leaders: dict[int, Leader] = {}
         self._others: dict[str, Leader] = {}
         self._visitors: list[Leader] = []
+        self._lists_visit: bool | None = None  # this sidecar's own
         self._listed: dict[int, frozenset[str]] = {}  # by shard: the names of its candidates, as far as brokers have told them
         self._known_since: dict[str, float] = {}
         self._missing_since: dict[str, float] = {}
@@ -124,6 +125,11 @@ class Directory:
         if listed is None or self._clock() - self._learnt_at >= STALE_SECONDS:
             return None
         return self._own_name in listed
+
+    @property
+    def lists_visit(self) -> bool | None:
+        """The same among the visitors."""
+        return None if self._clock() - self._learnt_at >= STALE_SECONDS else self._lists_visit
 
     @property
     def known_leaders(self) -> Mapping[int, str] | None:
@@ -198,7 +204,9 @@ class Directory:
         self._leaders = {index: leader for index, one in stats.items() if (leader := active_consumer(one, self._subscription)) is not None}
         self._listed = {index: frozenset(one.name for one in candidates(told, self._subscription)) for index, told in stats.items()}
         listed = {one.name: one for stats_ in stats.values() for one in candidates(stats_, self._subscription)}
-        self._visitors = [one for told in stats.values() for one in candidates(told, VISITORS) if one.name != self._own_name]
+        visitors = [one for told in stats.values() for one in candidates(told, VISITORS)]
+        self._visitors = [one for one in visitors if one.name != self._own_name]
+        self._lists_visit = len(self._visitors) < len(visitors) if 0 in stats else None
         is_listed = listed.pop(self._own_name, None) is not None
         self._others = listed
         now = self._learnt_at = self._clock()

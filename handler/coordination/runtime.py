@@ -237,6 +237,8 @@ class CoordinatorRuntime(Generic[C]):
             await self._directory.refresh_if_stale()
             for number, election in enumerate(self._elections):
                 election.note_listed(self._directory.lists_own(number))
+            if self._visit is not None:
+                self._visit.note_listed(self._directory.lists_visit)
             self._keep_balance()
 
     def _keep_balance(self) -> None:

@@ -81,7 +81,9 @@ class Coordinator:
         topics: TopicsImage,
         on_committed: OnCommitted,
         awake_clock: Callable[[], float] | None = None,
+        may_be_shared: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`may_be_shared`: with sidecars of another namespace. Members' short names may be theirs."""
         self.shards: Shards[Shard] = Shards(lambda: now().clock, awake_clock)
         self.topics = topics
         self.awaiting_topics = RequestsAwaitingTopics(topics)
@@ -96,7 +98,7 @@ class Coordinator:
         self._config = config
         self._now = now
         self._topic_name = topic_name
-        self.may_be_shared: Callable[[], bool] = lambda: False  # with sidecars of another namespace: members' short names may be theirs
+        self.may_be_shared = may_be_shared
         self._expiring = -1  # the shard that was looked at last
         self._expire_at = now().clock + EXPIRY_SECONDS
         self.consumer_groups = ConsumerGroupRequests(self.led_shard, self.awaiting_topics, now)

@@ -39,14 +39,9 @@ def group_runtime(
         kind="group", namespace=config.namespace, name=OFFSETS_TOPIC, partitions=config.offsets_partitions,
         subscription=SUBSCRIPTION, producer="kafka-groups", codec=GroupRecords(),
     )  # fmt: skip
+    image = TopicsImage(topics, lambda: now().clock)
     coordinator = Coordinator(
-        config,
-        now,
-        topics.canonical,
-        TopicsImage(topics),
-        on_committed,
-        clock.awake,
-    )
-    runtime = CoordinatorRuntime(client, admin, topic, own, names, coordinator, clock, new_id, topics.id_of)
-    coordinator.may_be_shared = lambda: runtime.leaders.may_be_shared
+        config, now, topics.canonical, image, on_committed, clock.awake, lambda: runtime.leaders.may_be_shared
+    )  # fmt: skip
+    runtime: GroupRuntime = CoordinatorRuntime(client, admin, topic, own, names, coordinator, clock, new_id, topics.id_of)
     return runtime

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Any, Final, Protocol
 
 import re2
 
+from handler.coordination.lasting import Lasting
 from handler.groups.consumer.members import InvalidRegex, RequiredTopics, Topic, Topics
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused
+from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Undescribed
 from handler.tasks import gathered, in_a_thread
 
 # Regular expressions that are kept compiled: a few of each group's members.
 COMPILED: Final = 256
+# A topic that is not described for so long is not waited for: it may have lost its first partition for good.
+UNDESCRIBED_SECONDS: Final = 30.0
+# Longer than from one refresh to the next.
+PAUSE_SECONDS: Final = 90.0
+MOST_UNDESCRIBED: Final = 1_000
 AT_ONCE: Final = 8  # so many lookups of a refresh: a request that waits for one topic is not to wait for all
 
 
@@ -33,12 +40,14 @@ class TopicSource(Protocol):
 
 
 class TopicsImage(Topics):
-    def __init__(self, source: TopicSource) -> None:
+    def __init__(self, source: TopicSource, clock: Callable[[], float]) -> None:
         self._source = source
+        self._clock = clock
         self._topics: dict[str, Topic | None] = {}  # None: there is no such topic
         self._names: dict[uuid.UUID, str] = {}
         self._matching: dict[str, frozenset[str]] = {}
         self._doubtful: set[str] = set()  # of which the last answer was that they are gone, or others
+        self._undescribed: OrderedDict[str, Lasting] = OrderedDict()  # of which nothing is known yet
         self._version = 0
 
     @property
@@ -127,10 +136,23 @@ class TopicsImage(Topics):
             described = await self._source.describe(name)
         except (NotPermitted, Refused):  # to whom it is not shown, for them it is not there
             described = None
+        except Undescribed as error:
+            if name in self._topics or not self._is_undescribed_for_long(name):
+                return error
+            described = None  # its group is not to wait for it; it is noted when it is there again
         except PulsarError as error:
             return error
+        self._undescribed.pop(name, None)
         self._note(name, None if described is None else Topic(*described))
         return None
+
+    def _is_undescribed_for_long(self, name: str) -> bool:
+        lasting = self._undescribed.setdefault(name, Lasting(UNDESCRIBED_SECONDS, PAUSE_SECONDS))
+        self._undescribed.move_to_end(name)
+        if len(self._undescribed) > MOST_UNDESCRIBED:
+            self._undescribed.popitem(last=False)
+        lasting.say(now := self._clock())
+        return lasting.is_believed(now)
 
     def _note(self, name: str, topic: Topic | None) -> None:
         """Members give up partitions for what is noted here, so that it has to be said twice that a topic is gone or another."""

@@ -17,6 +17,10 @@ class Unavailable(PulsarError):
     retriable = True
 
 
+class Undescribed(Unavailable):
+    """The topic is there, and its log, or that of its first partition, tells nothing now: it is being made, or was lost."""
+
+
 class TopicMissing(PulsarError):
     """The topic does not exist (any more)."""
 

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from handler.pulsar.admin import AlreadyExists, DescribedTopic, PulsarAdmin
 from handler.pulsar.entry import Position
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
+from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable, Undescribed
 from handler.tasks import Pace, Shared
 from handler.telemetry.limits import RateLimitedLog
 from handler.topics.listing import Listing
@@ -38,8 +38,10 @@ MAX_TOPICS: Final = 50_000
 GROWN_SECONDS: Final = 40.0
 # So many teams may share the namespace of groups, and have their topics looked for by id.
 MOST_NEIGHBOURS: Final = 100
-# For so long Pulsar is not asked for a topic that was deleted, unless a client lists the topics.
+# For so long nothing is opened for a topic that was deleted, unless it is seen to be there again.
 GONE_SECONDS: Final = 60.0
+# After that, if a client asks for it, Pulsar is asked: it may have been made anew. Each time that it is not there this begins again.
+AGAIN_SECONDS: Final = 2.0
 # Clients go on asking for a few of them; more would be somebody guessing names.
 MAX_GONE: Final = 1_000
 # A listing of topics without partitions may be so old: of ten thousand topics with sixteen partitions it has ten megabytes.
@@ -74,10 +76,6 @@ class Topic:
         return record_configs(self.properties)
 
 
-class Undescribed(Unavailable):
-    """The topic is there, and nothing is known of its first partition."""
-
-
 class NotPartitioned(Refused):
     """Pulsar can't give partitions to a topic that has none."""
 
@@ -85,6 +83,7 @@ class NotPartitioned(Refused):
 class _Gone(NamedTuple):
     until: float  # for so long nothing is opened for it
     looked_for_at: float = -math.inf
+    learnt_at: float = -math.inf  # by a look, or from who has deleted it
 
 
 class Catalog:
@@ -149,6 +148,12 @@ class Catalog:
         topic = self._topics.get(name)
         return None if topic is None else self._clock() - topic.learnt_at
 
+    def look_again_soon(self, name: TopicName) -> None:
+        """Somebody asks for a topic that was deleted: it may have been made anew through another sidecar. Nobody waits for the answer."""
+        gone = self._gone.get(name)
+        if gone is not None and name not in self._looking and self._clock() >= gone.learnt_at + AGAIN_SECONDS:
+            self._look_beside(name)
+
     async def look_at(self, name: TopicName) -> Topic:
         """The topic as it is now, or TopicMissing; those who look at the same time share the answer."""
         return await self._finding.call(name, lambda: self._find(name))
@@ -157,8 +162,11 @@ class Catalog:
         """Look at a topic that is about to be used, if what is remembered of it is not fresh. Nobody waits for it."""
         age = self.age(name)
         if age is not None and age >= FRESH_SECONDS and name not in self._looking:
-            self._looking[name] = looking = asyncio.ensure_future(self.look_at(name))
-            looking.add_done_callback(partial(self._looked, name))
+            self._look_beside(name)
+
+    def _look_beside(self, name: TopicName) -> None:
+        self._looking[name] = looking = asyncio.ensure_future(self.look_at(name))
+        looking.add_done_callback(partial(self._looked, name))
 
     def _looked(self, name: TopicName, looking: asyncio.Future[Topic]) -> None:
         del self._looking[name]
@@ -187,7 +195,7 @@ class Catalog:
                 found, created = await self._look_up(name)
             except TopicMissing:
                 now = self._clock()
-                self._note_gone(name, _Gone(now + FRESH_SECONDS, now))
+                self._note_gone(name, _Gone(now + FRESH_SECONDS, now, now))
                 raise
         topic_id = uuid.uuid5(_ID_SPACE, f"{name.pulsar}@{created}")
         topic = Topic(name, max(1, found.partitions), topic_id, self._clock(), found.properties, found.partitions > 0)
@@ -202,7 +210,10 @@ class Catalog:
         if isinstance(found, BaseException):
             raise found
         if not found.partitions:
-            return found, await self._admin.topics.created_at(name.pulsar)
+            try:
+                return found, await self._admin.topics.created_at(name.pulsar)
+            except Unavailable as error:
+                raise Undescribed(f"topic {name.pulsar} can't be described: {error}") from error
         if isinstance(created, PulsarError):
             # One that was created a moment ago, or that has lost a partition.
             raise Undescribed(f"topic {name.pulsar} can't be described, its partition 0 does not answer: {created}") from created
@@ -230,7 +241,7 @@ class Catalog:
         results = await asyncio.gather(*map(self.find, chain(names, *neighbours)), return_exceptions=True)
         name = self.name_of(topic_id)
         if name is None:
-            away = next((failure for failure in results if isinstance(failure, Unavailable)), None)
+            away = next((one for one in results if isinstance(one, Unavailable) and not isinstance(one, Undescribed)), None)
             if away is not None:
                 raise away  # it may be that one
             self._unknown_ids[topic_id] = self._clock() + FRESH_SECONDS
@@ -430,13 +441,13 @@ class Catalog:
 
     def gone(self, name: TopicName) -> None:
         """It was deleted. Clients that go on with it for a while are not to make Pulsar look for it each time."""
-        self._note_gone(name, _Gone(self._clock() + GONE_SECONDS))
+        self._note_gone(name, _Gone(self._clock() + GONE_SECONDS, learnt_at=self._clock()))
 
     def _note_gone(self, name: TopicName, gone: _Gone) -> None:
         self.forget(name)
         before = self._gone.get(name)
         self.forgotten += before is None  # it may be in use and not remembered
-        self._gone[name] = gone if before is None else _Gone(max(before.until, gone.until), gone.looked_for_at)
+        self._gone[name] = gone if before is None else gone._replace(until=max(before.until, gone.until))
         self._gone.move_to_end(name)
         if len(self._gone) > MAX_GONE:
             self._gone.popitem(last=False)

@@ -111,12 +111,17 @@ async def test_offsets_are_not_told_before_it_is_known_of_which_topic_they_are(s
 
 
 async def test_a_topic_that_has_lost_a_partition_does_not_hold_up_the_offsets_of_others(sidecar: Sidecar) -> None:
+    ids = set()
     for name in ("t", "half"):
         sidecar.admin.make(name)
         await committed(sidecar, 7, topic=name)
+        ids.add((await sidecar.catalog.find(TopicName("public", "default", name))).topic_id)
         sidecar.catalog.forget(TopicName("public", "default", name))
     sidecar.admin.lost_partition.add(NAMESPACE + "half")
     assert await fetched(sidecar, topics=None) == (ErrorCode.NONE, {"t": 7, "half": 7})
+    by_id = await sidecar.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)]), 10)
+    (found,) = by_id.groups
+    assert (found.error_code, {topic.topic_id for topic in found.topics}) == (ErrorCode.NONE, ids)
 
 
 async def test_a_commit_that_waits_for_its_topic_is_not_overtaken_by_a_later_one(sidecar: Sidecar) -> None:

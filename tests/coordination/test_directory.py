@@ -258,7 +258,12 @@ async def test_who_coordinates_nothing_is_seen_and_tells_whose_topics_its_client
     assert leaders.are_shared
     assert await directory.namespaces() == {"public/default", "public/team"}
     assert [other.name for other in directory.others] == ["a"], "nobody is sent to it"
+    assert directory.lists_visit
     visitor["metadata"] = {NAMESPACE: "public/team"}  # of a release that does not know it
+    told["subscriptions"][VISITORS]["consumers"] = [visitor]
     clock.now += FRESH_SECONDS
     await directory.look_again()
     assert not leaders.are_shared
+    assert directory.lists_visit is False, "the broker has forgotten this one"
+    clock.now += STALE_SECONDS
+    assert directory.lists_visit is None

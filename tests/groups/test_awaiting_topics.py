@@ -10,9 +10,8 @@ from handler.coordination.errors import CoordinatorError
 from handler.groups import awaiting_topics as module
 from handler.groups.awaiting_topics import QUEUE_LENGTH, RequestsAwaitingTopics
 from handler.groups.consumer.members import RequiredTopics
-from handler.groups.topics_image import TopicsImage
 from handler.wire.error_code import ErrorCode
-from tests.support.memory_topics import MemoryTopics
+from tests.support.memory_topics import MemoryTopics, image_of
 
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
@@ -21,7 +20,7 @@ class Members:
     """What becomes of their requests, in order."""
 
     def __init__(self, source: MemoryTopics) -> None:
-        self.awaiting = RequestsAwaitingTopics(TopicsImage(source))
+        self.awaiting = RequestsAwaitingTopics(image_of(source))
         self.done: list[str] = []
         self.tasks: list[asyncio.Task[None]] = []
 
@@ -94,6 +93,6 @@ async def test_who_waits_while_the_coordinator_goes_is_told_so() -> None:
     def gone() -> RequiredTopics:
         raise CoordinatorError(ErrorCode.NOT_COORDINATOR)
 
-    awaiting = RequestsAwaitingTopics(TopicsImage(MemoryTopics({"a": 1})))
+    awaiting = RequestsAwaitingTopics(image_of(MemoryTopics({"a": 1})))
     with pytest.raises(CoordinatorError):
         await awaiting.known(("g", "m"), gone)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from handler.pulsar.errors import NotPermitted, Unavailable
+from handler.groups.topics_image import TopicsImage, TopicSource
+from handler.pulsar.errors import NotPermitted, Unavailable, Undescribed
 
 
 @dataclass
@@ -17,6 +20,7 @@ class MemoryTopics:
     unavailable: bool = False
     hangs: bool = False
     broken: set[str] = field(default_factory=set)  # topics that can't be looked up
+    undescribed: set[str] = field(default_factory=set)  # they are there, and their first partition is not
     forbidden: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
     generation: dict[str, int] = field(default_factory=dict)  # of topics that were made again
@@ -34,6 +38,8 @@ class MemoryTopics:
             await asyncio.sleep(3600)
         if self.unavailable or name in self.broken:
             raise Unavailable("Pulsar is away")
+        if name in self.undescribed:
+            raise Undescribed(name)
         if name in self.forbidden:
             raise NotPermitted("not yours")
         return (self.topic_id(name), self.partitions[name]) if name in self.partitions else None
@@ -49,3 +55,7 @@ class MemoryTopics:
         if self.unavailable:
             raise Unavailable("Pulsar is away")
         return {name: name for name in self.partitions}
+
+
+def image_of(source: TopicSource, clock: Callable[[], float] | None = None) -> TopicsImage:
+    return TopicsImage(source, clock or time.monotonic)

@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 
 from handler.groups.consumer.members import RequiredTopics
-from handler.groups.topics_image import TopicsImage
 from handler.pulsar.admin import DescribedTopic
 from handler.pulsar.errors import Refused, TopicMissing, Unavailable
-from handler.topics.catalog import FRESH_SECONDS, GONE_SECONDS, Catalog, NotPartitioned
+from handler.topics.catalog import AGAIN_SECONDS, FRESH_SECONDS, GONE_SECONDS, Catalog, NotPartitioned
 from handler.topics.names import TopicName, TopicNames
+from tests.support.memory_topics import image_of
 from tests.support.services import MemoryAdmin
 
 TOPIC = TopicName("public", "default", "t")
@@ -157,6 +157,27 @@ async def test_a_topic_that_was_deleted_is_known_to_be_gone_until_it_is_found_ag
     assert known.may_have(TOPIC, 1)
 
 
+async def test_a_deleted_topic_that_somebody_asks_for_is_looked_for_again_soon() -> None:
+    """Another sidecar may have made it anew, and tells nobody."""
+    clock, admin = Clock(), ScriptedAdmin({TOPIC.pulsar: (2, "today")})
+    known = catalog(admin, clock)
+    del admin.there[TOPIC.pulsar]
+    known.gone(TOPIC)
+    for _ in range(2):
+        known.look_again_soon(TOPIC)
+        assert not known._looking, "not before a while is over"
+        clock.now += AGAIN_SECONDS
+        known.look_again_soon(TOPIC)
+        with pytest.raises(TopicMissing):
+            await known._looking[TOPIC]
+        assert not known.may_have(TOPIC, 1)
+    admin.there[TOPIC.pulsar] = (2, "just now")
+    clock.now += AGAIN_SECONDS
+    known.look_again_soon(TOPIC)
+    await known._looking[TOPIC]
+    assert known.may_have(TOPIC, 1)
+
+
 async def test_topics_that_are_being_made_are_made_when_the_process_ends() -> None:
     admin = ScriptedAdmin(slow="partitions")
     topics = catalog(admin)
@@ -218,7 +239,7 @@ async def test_a_regular_expression_of_another_namespace_matches_the_short_names
     for topic in ("persistent://public/default/orders", "persistent://team/sales/orders", "persistent://team/sales/returns"):
         admin.make(topic, 1)
     source = Catalog(admin, TopicNames("public/default", "public/__kafka"), Clock())  # type: ignore[arg-type]
-    image = TopicsImage(source)
+    image = image_of(source)
     scoped = "persistent://team/sales/:^o.*"
     await image.learn(RequiredTopics(frozenset(), frozenset({scoped, "o.*"})))
     assert image.matching(scoped) == {"persistent://team/sales/orders"}

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from handler.pulsar.admin.http import AdminHttp, mapping, path_of, texts
 from handler.pulsar.admin.subscriptions import COMPACTION, mark_delete_position
 from handler.pulsar.entry import CompactionStats, LedgerInfo, LogStats, Position
-from handler.pulsar.errors import Refused, TopicMissing, Unavailable
+from handler.pulsar.errors import Refused, TopicMissing, Unavailable, Undescribed
 
 BEFORE_FIRST: Final = Position(-1, -1)
 
@@ -45,7 +45,10 @@ class TopicAdmin:
         if found.partitions:
             return found
         # It has no partitions, or is not there: 2.9 answers 0 where later versions answer 404.
-        await self.log_stats(topic)
+        try:
+            await self.log_stats(topic)
+        except Unavailable as error:
+            raise Undescribed(f"topic {topic} can't be described: {error}") from error
         return DescribedTopic(0, await self._properties(topic))
 
     async def _properties(self, topic: str) -> dict[str, str]:
