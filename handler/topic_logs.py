@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from handler.config import Config
@@ -16,6 +16,7 @@ from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.pulsar_log import PulsarLog
 from handler.partition.log_starts import LogStarts
 from handler.partition.transactional_partitions import TransactionalPartitions
+from handler.partition.unfolding import Unfolding
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position
@@ -37,9 +38,10 @@ class TopicLogs:
     replication: Replication
     starts: LogStarts | None = None  # None for those who look at what is stored, not at what clients are given
     transactional: TransactionalPartitions | None = None  # likewise
+    unfolding: Unfolding = field(default_factory=Unfolding)
 
     def log(self, partition: str, writer_name: str) -> PulsarLog:
-        return PulsarLog(self.client, self.admin, partition, writer_name, self)
+        return PulsarLog(self.client, self.admin, partition, writer_name, self, self.unfolding)
 
     async def log_of(self, partition: str) -> str:
         """Pulsar's topic that holds the entries of a partition."""

@@ -46,8 +46,10 @@ from handler.partition.read.timestamp_search import Searched
 from handler.partition.tail_fold import TailFold
 from handler.partition.tail_gap import TailGap
 from handler.partition.unannounced_transactions import UnannouncedTransactions
+from handler.partition.unfolding import Unfolding
 from handler.partition.write.append import Append, MarkerWritten, expire, pass_on
 from handler.partition.write.appender import Appender
+from handler.partition.write.validation import Validation
 from handler.partition.write.verified_appends import Verification, VerifiedAppends
 from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -90,7 +92,7 @@ class Watcher(Protocol):
 class Partition:
     def __init__(
         self, name: str, log_: EntryLog, writer_name: str, indexes: TimeIndexes, limits: PartitionLimits, failures: EntryFailures,
-        memory: ProducerMemory, clock: Clock, ask_ended: AskEnded | None = None,
+        memory: ProducerMemory, clock: Clock, ask_ended: AskEnded | None = None, unfolding: Unfolding | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.producer_memory = memory
@@ -123,6 +125,7 @@ class Partition:
         self._log_end = LogEnd(self)
         folded = FoldedEntries(self._fold, self._cache, self.times, self._to_end, self.changed, self.serve_anew)
         self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, folded, self, limits.batches_per_entry, clock)
+        self._validation = Validation(name, self, unfolding or Unfolding(), clock)
         self._kept_producers = KeptProducers(name, self._fold, indexes.states, self, clock)
         self._replay = Replay(name, log_, self._fold, contents, self._kept_producers, self, limits.replay_entries, limits.replay_bytes)
         self._tail_gap = TailGap(name, log_, self._fold, self)
@@ -210,6 +213,7 @@ class Partition:
         for append in waiting:
             append.refuse(code)
         self._verified.fail(code)
+        self._validation.fail(code)
         self._late.stop()
         self._appender.fail(code)
         self._replay.stop()
@@ -243,7 +247,7 @@ class Partition:
 
     def is_next(self, size: int, producer_id: int, epoch: int, first_sequence: int, now: float) -> bool:
         """Whether a batch is an ordinary one here (see `Appender.is_next`)."""
-        if self._waiting or not (self._kept_producers.has_begun or producer_id == NO_PRODUCER_ID):
+        if self._waiting or self._validation.waiting or not (self._kept_producers.has_begun or producer_id == NO_PRODUCER_ID):
             return False
         return self._appender.is_next(size, producer_id, epoch, first_sequence, now)
 
@@ -256,11 +260,22 @@ class Partition:
         if self.ended is not None:
             append.refuse(self.ended)
         elif self._opened.done() and not self._waiting and (self._takes_producers or not append.has_producer):
-            self._appender.append(append)
+            self._to_appender(append)
         else:
             self._waiting.append(append)
             if self._opened.done():
                 self._release()
+
+    def _to_appender(self, append: Append) -> None:
+        if not self._validation.holds(append):
+            self._appender.append(append)
+
+    def append_validated(self, append: Append) -> None:
+        self._appender.append(append)
+
+    @property
+    def config(self) -> LogConfig:
+        return self._appender.config
 
     def append_to_transaction(self, append: Append, verify: Verification) -> None:
         """Append a batch of a transaction, when its coordinator has said which one that is."""
@@ -274,7 +289,7 @@ class Partition:
         waiting = self._waiting
         ready = len(waiting) if self._takes_producers else next((n for n, one in enumerate(waiting) if one.has_producer), len(waiting))
         self._waiting = waiting[ready:]
-        pass_on([(append, False) for append in waiting[:ready]], self._appender.append)
+        pass_on([(append, None) for append in waiting[:ready]], lambda append, _: self._to_appender(append))
         if not self._waiting:
             return
         if self._replay.done:
@@ -304,6 +319,11 @@ class Partition:
 
     def refuse_waiting(self, producer_id: int, error: ErrorCode) -> None:
         """One of its batches came before these, went on to the appender, and is refused for a moment."""
+        self._validation.refuse_of(producer_id, error)
+        self.refuse_not_here_yet(producer_id, error)
+
+    def refuse_not_here_yet(self, producer_id: int, error: ErrorCode) -> None:
+        """The same of what is not validated yet."""
         self._verified.refuse_of(producer_id, error)
         behind = [append for append in self._waiting if append.producer_id == producer_id]
         if behind:
@@ -533,7 +553,8 @@ class Partition:
 
     def is_in_flight(self, producer_id: int) -> bool:
         """Whether a batch of this producer is on its way to the log."""
-        return self._appender.is_in_flight(producer_id) or any(append.producer_id == producer_id for append in self._waiting)
+        before = (*self._waiting, *self._validation.waiting)
+        return self._appender.is_in_flight(producer_id) or any(append.producer_id == producer_id for append in before)
 
     def begin_of_window(self, stats: LogStats, position: Position) -> Position:
         window = stats.before(position, self._limits.replay_entries, self._limits.replay_bytes)
@@ -603,7 +624,8 @@ class Partition:
 
     def is_due(self, now: float) -> bool:
         """Whether `tick` has something to do. Of many partitions most only wait to be closed one day."""
-        return now >= self._next_tick_at or bool(self._waiting) or self._verified.is_at_work or self._appender.is_at_work
+        waits = self._waiting or self._validation.waiting or self._verified.is_at_work
+        return now >= self._next_tick_at or bool(waits) or self._appender.is_at_work
 
     @property
     def has_waiting(self) -> bool:
@@ -615,6 +637,7 @@ class Partition:
         self._next_tick_at = now + QUIET_TICK_SECONDS
         self._waiting, _ = expire(self._waiting, now)
         self._verified.tick(now)
+        self._validation.expire(now)
         self._tail_watch.note(self._appender.awaited)
         if self._appender.awaited is not None and self.is_open:
             self._log_end.is_confirmed_since(now - AWAITED_SECONDS)  # retention may have taken it unread, and nothing stands behind it
@@ -653,5 +676,5 @@ class Partition:
 
     def unused_seconds(self, now: float) -> float:
         is_read = self._replay.is_at_work or not self._opening.done()
-        busy = self._appender.pending or self._watchers or self._waiting or is_read or len(self.searches)
+        busy = self._appender.pending or self._watchers or self._waiting or self._validation.waiting or is_read or len(self.searches)
         return 0.0 if busy else now - max(self.used_at, self._appender.used_at)

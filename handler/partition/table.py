@@ -19,6 +19,7 @@ from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache
 from handler.partition.read.partition_times import TimeIndexes
+from handler.partition.unfolding import Unfolding
 from handler.pulsar.entry import Position
 from handler.tasks import Pace, every
 from handler.telemetry import metrics
@@ -48,6 +49,7 @@ class PartitionTable:
         states: KeptStates | None = None,
         ask_ended: AskEnded | None = None,
     ) -> None:
+        self.unfolding = Unfolding(lambda more: self.cache.hold_fixed(more))
         self._ask_ended = ask_ended
         self._memory = memory
         self._open_log = open_log
@@ -96,7 +98,7 @@ class PartitionTable:
             name = f"{self._writer_name}-{self._opened}"
             partition = Partition(
                 pulsar_topic, self._open_log(pulsar_topic, name), name, self._indexes, self._limits, self._failures,
-                self._memory, self._clock, self._ask_ended,
+                self._memory, self._clock, self._ask_ended, self.unfolding,
             )  # fmt: skip
             self._partitions[pulsar_topic] = partition
             self.opening += 1

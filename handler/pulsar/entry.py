@@ -24,7 +24,7 @@ class Position(NamedTuple):
 class RawEntry:
     """One stored entry, as a broker hands it out."""
 
-    __slots__ = ("_message_metadata", "broker_timestamp", "last_index", "metadata", "payload", "position")
+    __slots__ = ("_message_metadata", "broker_timestamp", "content", "last_index", "metadata", "payload", "position")
 
     def __init__(
         self, position: Position, last_index: int | None, broker_timestamp: int | None, metadata: bytes, payload: memoryview
@@ -35,6 +35,7 @@ class RawEntry:
         self.metadata = metadata
         self.payload = payload
         self._message_metadata: MessageMetadata | None = None
+        self.content: object = None  # what a partition has made of it beforehand, if it has
 
     @property
     def message_metadata(self) -> MessageMetadata:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
-import time
 from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
@@ -22,6 +20,7 @@ from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.batches import batch
 from tests.support.services import NAMESPACE, Sidecar, errors
+from tests.support.turns import longest_turn
 
 OFFSETS = "__consumer_offsets"
 
@@ -119,25 +118,8 @@ async def test_many_topics_do_not_hold_the_loop(sidecar: Sidecar, names: bool) -
 
 
 async def does_not_hold_the_loop(ask: Callable[[], Awaitable[None]]) -> None:
-    longest, last = 0.0, time.thread_time()
-    gc.collect()
-    gc.freeze()  # what the tests have loaded is not to be looked through
-    stop = asyncio.Event()
-
-    async def watch() -> None:
-        nonlocal longest, last
-        while not stop.is_set():
-            await asyncio.sleep(0)
-            longest, last = max(longest, time.thread_time() - last), time.thread_time()
-
-    watching = asyncio.create_task(watch())
-    await asyncio.sleep(0)
-    longest, last = 0.0, time.thread_time()
-    began = last
-    await ask()
-    stop.set()
-    await watching
-    assert longest < (last - began) / 10, "of processor time: a busy machine slows the part and the whole alike"
+    longest, whole = await longest_turn(ask())
+    assert longest < whole / 10, "of processor time: a busy machine slows the part and the whole alike"
     gc.unfreeze()
 
 

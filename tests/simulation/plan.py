@@ -13,6 +13,7 @@ from handler.partition.fold.log_times import DAY_MS, MARKS
 from handler.partition.fold.producer_states import MOST_AWAKE
 from handler.partition.kept_fold import KEPT_ANEW_AFTER
 from handler.partition.read import replay
+from handler.partition.unfolding import LARGE_RECORDS
 from tests.simulation.chance import Chance
 
 # As limits.replay_entries has it.
@@ -110,6 +111,7 @@ class Bounds:
     kept_after: int = KEPT_ANEW_AFTER  # offsets, what is known of transactions is kept
     part_bytes: int = PART_BYTES  # of a value that is kept in parts
     sent_away: float = 0.0  # batches that are refused because another sidecar leads the partition
+    large_records: int = LARGE_RECORDS  # a batch of more is looked into in a thread
     is_replicated: bool = True  # to a second cluster: entries say how many records they hold
 
 
@@ -202,6 +204,7 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         orphans=Chance(seed).of("orphans").choice((0.0, 0.05, 0.3)) if rough else 0.0,
         slow_stores=Chance(seed).of("bookies").choice((0.0, 0.0, 0.02)) if rough else 0.0,
         part_bytes=Chance(seed).of("parts").choice((100, 300, PART_BYTES)),
+        large_records=Chance(seed).of("large").choice((0, 1, LARGE_RECORDS)),
         is_replicated=Chance(seed).of("replicated").random() < 0.7,
         sent_away=Chance(seed).of("redirects").choice((0.0, 0.0, 0.02, 0.2)),
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from handler.coordination import kept_parts, kept_shard
-from handler.partition import kept_fold, opening
+from handler.partition import kept_fold, opening, unfolding
 from handler.partition.fold import log_times
 from handler.partition.read import catch_up_reader, replay
 from tests.simulation.chance import Chance
@@ -140,6 +140,7 @@ def constants(bounds: Bounds) -> Sequence[Constant]:
         (opening, "ENTRIES_BEFORE_END", bounds.entries_before),
         (catch_up_reader, "ENTRIES_BEFORE", bounds.entries_before),
         (log_times, "MARKS", bounds.marks),
+        (unfolding, "LARGE_RECORDS", bounds.large_records),
         (replay, "MOST_UNJUDGED", bounds.most_unjudged),
         (replay, "TOO_FAR_ENTRIES", bounds.too_far),
         (kept_parts, "PART_BYTES", bounds.part_bytes),

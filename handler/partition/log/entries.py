@@ -93,13 +93,29 @@ def is_from_before_index(entry: RawEntry) -> bool:
         return True
 
 
+def read_beforehand(entry: RawEntry) -> None:
+    """Let `read_entry` find what is in it. May be done in a thread."""
+    try:
+        entry.content = _read(entry, _whole)
+    except EntryUnreadable as error:
+        entry.content = error
+
+
 def read_entry(entry: RawEntry) -> Content:
     """The content of a stored entry, or EntryUnreadable."""
-    return _read(entry, _whole)
+    known = entry.content
+    if known is None:
+        return _read(entry, _whole)
+    if isinstance(known, EntryUnreadable):
+        raise known
+    assert isinstance(known, Content)
+    return known
 
 
 def read_headers(entry: RawEntry) -> Content:
     """The same without its data, for a fold that serves nobody. What ends a transaction has it: the fold has to look into it."""
+    if entry.content is not None:
+        return read_entry(entry)
     try:
         content = _read(entry, _headers)
     except CountedFewer as error:
@@ -157,6 +173,12 @@ def _with_broker_time(data: bytes | bytearray, batches: list[tuple[BatchHeader, 
         batch = data[at : at + header.size] if data else b""
         parts.append(with_log_append_time(batch, timestamp) if is_timed and batch else batch)
     return bytearray().join(parts), timed
+
+
+def is_unfolded(metadata: MessageMetadata) -> bool:
+    """Whether the messages of an entry have to be looked into to serve it."""
+    properties = {pair.key: pair.value for pair in metadata.properties}
+    return _format_of(metadata, properties) is PULSAR
 
 
 def _format_of(metadata: MessageMetadata, properties: dict[bytes, bytes]) -> StoredFormat:

@@ -36,6 +36,16 @@ def reading_records() -> Iterator[None]:
         raise BatchInvalid(f"a record of the batch can't be read: {error}") from error
 
 
+def size_if_small(data: bytes | bytearray, most: int) -> int | None:
+    """The size of a batch without compression; None where it is more than so many bytes, or can't be told."""
+    if len(data) > most:
+        return None
+    try:
+        return len(without_compression(read_header(data), data, most))
+    except (BatchInvalid, BatchMalformed):
+        return None
+
+
 def open_batch(data: bytes | bytearray) -> tuple[BatchHeader, bytes | bytearray]:
     """The header of a batch as it came, and the batch without compression. Call it within `reading_records`."""
     header = read_header(data)

@@ -21,12 +21,12 @@ from handler.partition.read.read_entries import ReadEntry, entries_from
 from handler.partition.read.time_index import Stretch
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import Unavailable
-from handler.tasks import Pace, Shared, within
+from handler.tasks import Pace, Shared, in_a_thread, within
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.compression import without_compression
 from handler.wire.control_records import is_placeholder
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import BatchHeader, BatchInvalid, BatchMalformed, read_header
+from handler.wire.records import CODEC_MASK, BatchHeader, BatchInvalid, BatchMalformed, read_header
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
@@ -112,13 +112,19 @@ async def _records_of(batches: Iterable[tuple[BatchHeader, bytes | bytearray]], 
     pace = Pace()
     try:
         for header, data in batches:
-            batch = MemoryRecords(bytes(without_compression(header, data, MAX_UNFOLDED))).next_batch()
+            batch = MemoryRecords(await _unfolded(header, data)).next_batch()
             assert batch is not None
             for record in batch:
                 await pace.rest()
                 yield TimestampAndOffset(record.offset, record.timestamp)
     except (BatchInvalid, BatchMalformed, KafkaError, ValueError, RuntimeError) as error:
         raise EntryUnreadable(f"the records of {where} can't be read: {error}") from error
+
+
+async def _unfolded(header: BatchHeader, data: bytes | bytearray) -> bytes:
+    if not header.attributes & CODEC_MASK:
+        return bytes(data)
+    return await in_a_thread(lambda: bytes(without_compression(header, data, MAX_UNFOLDED)))
 
 
 async def by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAndOffset:
@@ -151,8 +157,8 @@ async def _search(
             began, start = start, await partition.confirmed_start()
             if found != NOT_FOUND and found.offset >= start:
                 return Searched(found, end)
-            # Where the start has moved meanwhile, what was looked at may be gone, and what is left was written behind `end`. Who is told
-            # after a while that there is no such record would pass over those that were written meanwhile.
+            # If the start has moved, the log is searched again: the record that was found may be gone. If a search without a result has
+            # lasted for long, it is done again, too: a client that is told of no such record passes over those written meanwhile.
             if start == began and (has_lasted or loop.time() - begun <= LASTING_SECONDS):
                 return Searched(found, end)
             has_lasted = start == began

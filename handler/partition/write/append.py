@@ -101,9 +101,12 @@ class Append:
         if config is AS_IT_COMES:
             check_ahead(self.max_timestamp, config, now_ms)
         elif self.encoded is None:  # else it has waited since
-            self.encoded = encoded = validate(self.data, config, now_ms)
-            self.max_timestamp = encoded.max_timestamp
-            self.data = encoded.batch
+            self.become(validate(self.data, config, now_ms))
+
+    def become(self, encoded: EncodedEntry) -> None:
+        self.encoded = encoded
+        self.max_timestamp = encoded.max_timestamp
+        self.data = encoded.batch
 
     @property
     def size(self) -> int:

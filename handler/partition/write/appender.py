@@ -41,6 +41,7 @@ from handler.partition.write.in_flight import BatchesInFlight, EntryInFlight
 from handler.partition.write.log_validator import BatchRefused
 from handler.partition.write.precheck import is_next_of_producer, precheck
 from handler.partition.write.sender import Sender, note_failure
+from handler.partition.write.validation import refuse_records
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import CHECKSUM_ERROR, NOT_ALLOWED, TOPIC_TERMINATED, PulsarError, Unavailable
 from handler.telemetry.limits import RateLimitedLog
@@ -215,8 +216,7 @@ class Appender:
         try:
             append.validate(self.config, self._clock.wall())
         except BatchRefused as refused:
-            limited.info("a batch for %s was refused: %s", self._name, refused)
-            append.refuse_records(refused)
+            refuse_records(self._name, append, refused)
             return
         if append.size > self._sender.max_batch_size:
             append.refuse(ErrorCode.MESSAGE_TOO_LARGE)

@@ -15,7 +15,7 @@ from handler.partition.log.formats import EncodedEntry
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.opened_batch import RecordsTooLarge, open_batch, reading_records
 from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_TIMESTAMP, BatchMalformed, read_header
+from handler.wire.records import CODEC_MASK, NO_TIMESTAMP, BatchMalformed, read_header
 
 # Those that stand in the text; all stand in the response.
 _TOLD_IN_TEXT: Final = 3
@@ -39,6 +39,13 @@ def check_ahead(max_timestamp: int, config: LogConfig, now_ms: int) -> None:
     """By the header alone."""
     if max_timestamp > now_ms + config.after_max_ms:
         raise BatchRefused(ErrorCode.INVALID_TIMESTAMP, f"the batch has the timestamp {max_timestamp}, {_range(config, now_ms)}")
+
+
+def opens(data: bytes | bytearray, config: LogConfig) -> bool:
+    """Whether `validate` has to look into the records of a batch."""
+    if config.entry_format.opens_records or config.needs_keys:
+        return True
+    return config.compression is not None and config.compression != read_header(data).attributes & CODEC_MASK
 
 
 def validate(data: bytes | bytearray, config: LogConfig, now_ms: int) -> EncodedEntry:

@@ -1,0 +1,57 @@
+"""What takes long to look into is looked into in a thread: a few hundred bytes may unfold to megabytes, or to many thousand records.
+
+One piece is in work at a time, and its size counts in the account of the cache. What is small is looked into at once, up to a bound in
+each turn of the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from handler.tasks import in_a_thread
+
+# Some milliseconds each.
+LARGE_BYTES: Final = 256 * 1024
+LARGE_RECORDS: Final = 1_000
+# In one turn of the loop, together.
+TURN_BYTES: Final = 1024 * 1024
+TURN_RECORDS: Final = 3_000
+
+T = TypeVar("T")
+
+
+class Unfolding:
+    def __init__(self, hold: Callable[[int], None] = lambda _: None) -> None:
+        """`hold`: count so many more bytes, or fewer, in the account."""
+        self._hold = hold
+        self._in_work = asyncio.Lock()
+        self._turn_bytes = self._turn_records = 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether much was looked into in this turn of the loop."""
+        return self._turn_bytes >= TURN_BYTES or self._turn_records >= TURN_RECORDS
+
+    def has_time_for(self, size: int, records: int) -> bool:
+        """Whether something is small, and may be looked into in this turn of the loop. It counts, for it takes time to find out."""
+        if not self._turn_bytes and not self._turn_records:
+            asyncio.get_running_loop().call_soon(self._begin_turn)
+        is_small = size <= LARGE_BYTES and records <= LARGE_RECORDS
+        fits = self._turn_bytes + size <= TURN_BYTES and self._turn_records + records <= TURN_RECORDS
+        self._turn_bytes += min(size, LARGE_BYTES)
+        self._turn_records += records if is_small else 0
+        return is_small and fits
+
+    def _begin_turn(self) -> None:
+        self._turn_bytes = self._turn_records = 0
+
+    async def look_into(self, size: int, work: Callable[[], T]) -> T:
+        """Have it done in a thread, when it is its turn. `size`: bytes that it may take meanwhile."""
+        async with self._in_work:
+            self._hold(size)
+            try:
+                return await in_a_thread(work)
+            finally:
+                self._hold(-size)

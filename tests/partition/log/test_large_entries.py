@@ -1,0 +1,130 @@
+"""Entries that take long to read, and those behind them."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.errors import EntryUnreadable
+from handler.partition.log import large_entries
+from handler.partition.log.entries import read_entry
+from handler.partition.log.large_entries import LargeEntries, unfolded_size
+from handler.partition.unfolding import LARGE_RECORDS, Unfolding
+from handler.pulsar.codecs import compress
+from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+from tests.support.fake_broker import until
+from tests.support.turns import longest_turn
+
+ZSTD = 3
+MANY = 100_000
+MOST_TURN_SECONDS = 0.05
+
+
+def native(number: int, messages: int = 1, payload: bytes | None = None) -> RawEntry:
+    """Of empty messages, which shrink to a thousandth."""
+    head = SingleMessageMetadata(payload_size=0).SerializeToString()
+    data = (len(head).to_bytes(4, "big") + head) * messages
+    metadata = MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=messages)
+    metadata.compression, metadata.uncompressed_size = ZSTD, len(data)
+    stored = compress(ZSTD, data) if payload is None else payload
+    return RawEntry(Position(1, number), number * MANY + messages - 1, 1, metadata.SerializePartialToString(), memoryview(stored))
+
+
+class Reader:
+    def __init__(self) -> None:
+        self.entries: list[RawEntry] = []
+        self.ended: PulsarError | None = None
+
+    def on_entry(self, entry: RawEntry) -> None:
+        read_entry(entry)
+        self.entries.append(entry)
+
+    def on_end(self, reason: PulsarError) -> None:
+        self.ended = reason
+
+    def on_active(self, active: bool) -> None: ...
+
+
+async def test_small_ones_are_handed_on_at_once() -> None:
+    reader = Reader()
+    entries = LargeEntries(reader, Unfolding())
+    given = [native(number, LARGE_RECORDS) for number in range(3)]
+    for entry in given:
+        entries.on_entry(entry)
+    assert reader.entries == given
+
+
+async def test_a_large_one_does_not_hold_the_loop_and_is_not_overtaken() -> None:
+    reader, held = Reader(), list[int]()
+    entries = LargeEntries(reader, Unfolding(held.append))
+    given = [native(0), native(1, MANY), native(2), native(3, MANY), native(4)]
+    assert len(given[1].payload) < 500
+
+    async def read() -> None:
+        for entry in given:
+            entries.on_entry(entry)
+        assert reader.entries == given[:1]
+        await until(lambda: len(reader.entries) == len(given))
+
+    longest, _ = await longest_turn(read())
+    assert longest < MOST_TURN_SECONDS, "of processor time"
+    assert reader.entries == given
+    assert sum(held) == 0 < max(held), "what it takes is counted meanwhile"
+
+
+async def test_one_that_can_not_be_read_is_told_so_in_its_turn() -> None:
+    told: list[str] = []
+
+    class Tells(Reader):
+        def on_entry(self, entry: RawEntry) -> None:
+            try:
+                super().on_entry(entry)
+            except EntryUnreadable:
+                told.append(f"{entry.position}")
+
+    reader = Tells()
+    entries = LargeEntries(reader, Unfolding())
+    entries.on_entry(native(0, MANY, b"\xff" * 50))
+    entries.on_entry(native(1))
+    await until(lambda: reader.entries)
+    assert (told, [entry.position.entry for entry in reader.entries]) == (["1:0"], [1])
+
+
+@pytest.mark.parametrize("closes", [True, False], ids=["the reader closes it", "its connection ends"])
+async def test_when_it_is_over_nothing_more_is_handed_on(closes: bool) -> None:
+    reader = Reader()
+    entries = LargeEntries(reader, Unfolding())
+    entries.on_entry(native(0, MANY))
+    entries.on_entry(native(1))
+    if closes:
+        entries.close()
+    else:
+        entries.on_end(Unavailable("cut"))
+        assert str(reader.ended) == "cut"
+    entries.on_entry(native(2))
+    await until(lambda: entries._handing_on is None)
+    assert reader.entries == []
+
+
+async def test_where_too_much_waits_the_reader_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_entries, "MOST_WAITING_BYTES", 100)
+    reader = Reader()
+    entries = LargeEntries(reader, Unfolding())
+    entries.on_entry(native(0, MANY))
+    assert reader.ended is None, "one alone may be as large as it is"
+    for number in range(1, 10):
+        entries.on_entry(native(number))
+    assert isinstance(reader.ended, Unavailable)
+    await until(lambda: entries._handing_on is None)
+    assert reader.entries == [], "what comes behind a gap would be taken for the next"
+
+
+def test_what_has_to_be_unfolded_is_told_by_the_metadata() -> None:
+    assert unfolded_size(native(0, LARGE_RECORDS)) == 0
+    assert unfolded_size(native(0, LARGE_RECORDS + 1)) > 0
+    of_kafka = MessageMetadata(num_messages_in_batch=MANY)
+    of_kafka.properties.add(key=b"entry.format", value=b"kafka")
+    entry = RawEntry(Position(1, 0), 1, 1, of_kafka.SerializePartialToString(), memoryview(b""))
+    assert unfolded_size(entry) == 0
+    assert unfolded_size(RawEntry(Position(1, 0), 1, 1, b"\xff\xff", memoryview(b""))) == 0

@@ -1,0 +1,45 @@
+"""What is looked into at once, and what in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+
+from handler.partition.unfolding import LARGE_BYTES, LARGE_RECORDS, TURN_BYTES, TURN_RECORDS, Unfolding
+
+
+async def test_what_is_small_is_looked_into_at_once_up_to_a_bound_in_each_turn() -> None:
+    unfolding = Unfolding()
+    for _ in range(2):
+        for _ in range(TURN_RECORDS // LARGE_RECORDS):
+            assert not unfolding.is_spent
+            assert unfolding.has_time_for(100, LARGE_RECORDS)
+        assert unfolding.is_spent
+        assert not unfolding.has_time_for(100, 1)
+        await asyncio.sleep(0)
+        for _ in range(TURN_BYTES // LARGE_BYTES):
+            assert unfolding.has_time_for(LARGE_BYTES, 1)
+        assert unfolding.is_spent
+        await asyncio.sleep(0)
+
+
+async def test_what_is_large_never_is_and_finding_that_out_takes_its_time() -> None:
+    unfolding = Unfolding()
+    assert not unfolding.has_time_for(1, LARGE_RECORDS + 1)
+    assert unfolding.has_time_for(1, 1)
+    for _ in range(TURN_BYTES // LARGE_BYTES):
+        assert not unfolding.has_time_for(LARGE_BYTES + 1, 1)
+    assert unfolding.is_spent
+
+
+async def test_one_is_in_work_at_a_time_and_counts() -> None:
+    held: list[int] = []
+    unfolding = Unfolding(held.append)
+    at_work: list[int] = []
+
+    def work(number: int) -> int:
+        at_work.append(number)
+        return number
+
+    assert await asyncio.gather(*(unfolding.look_into(number, lambda number=number: work(number)) for number in (1, 2, 3))) == [1, 2, 3]  # type: ignore[misc]
+    assert at_work == [1, 2, 3]
+    assert held == [1, -1, 2, -2, 3, -3]
