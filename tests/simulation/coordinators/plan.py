@@ -7,11 +7,10 @@ from enum import StrEnum
 from random import Random
 from typing import Final
 
-BUSY_SECONDS: Final = 60.0
+from tests.simulation.processes import Fault, Moods, Roughness, drawn_faults
+
 # Longer than a broker holds what a process has that stands still, and another waits for it: then a shard has a leader.
 PATIENCE_SECONDS: Final = 200.0
-# keepAliveIntervalSeconds, twice at the most: then the broker takes a silent client for gone.
-SILENT_SECONDS: Final = (30.0, 60.0)
 
 
 class FaultKind(StrEnum):
@@ -25,14 +24,6 @@ class FaultKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    at: float  # seconds
-    kind: FaultKind
-    place: int = 0  # of the sidecar or the log
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Bounds:
     """Constants, and how the network behaves."""
 
@@ -43,15 +34,9 @@ class Bounds:
     clients: int = 3
     groups: int = 1  # that have members
     members: int = 2  # of each
-    slowest: float = 0.05
-    lost_receipts: float = 0.0
-    refused_sends: float = 0.0
-    slow_stores: float = 0.0
-    failed_questions: float = 0.0
-    orphans: float = 0.0
-    missing_topics: float = 0.0  # of looks at a topic that is there
+    roughness: Roughness = field(default_factory=Roughness)
+    moods: Moods = field(default_factory=Moods)
     lost_appends: float = 0.0  # to partitions: they land much later, or nobody hears of it
-    partial_stats: float = 0.0
     permits: int = 4
     compact_records: int = 10
     retention_minutes: int = 0  # of internal topics, once they are compacted
@@ -63,7 +48,7 @@ class Bounds:
 class Plan:
     seed: int
     bounds: Bounds = field(default_factory=Bounds)
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[Fault[FaultKind], ...] = ()
 
 
 def drawn(seed: int) -> Plan:
@@ -76,14 +61,8 @@ def drawn(seed: int) -> Plan:
         clients=draw.choice((2, 4)),
         groups=Random(f"groups {seed}").choice((0, 1, 2)),
         members=Random(f"members {seed}").choice((1, 2, 3)),
-        slowest=draw.choice((0.002, 0.05, 0.3)),
-        lost_receipts=draw.choice((0.0, 0.0, 0.01)),
-        refused_sends=draw.choice((0.0, 0.0, 0.01)),
-        slow_stores=draw.choice((0.0, 0.0, 0.02)),
-        failed_questions=draw.choice((0.0, 0.02, 0.1)),
-        orphans=draw.choice((0.0, 0.0, 0.3)),
-        missing_topics=draw.choice((0.0, 0.0, 0.05)),
-        partial_stats=draw.choice((0.0, 0.0, 0.1)),
+        roughness=Roughness.drawn(draw),
+        moods=Moods(missing_topics=draw.choice((0.0, 0.0, 0.05)), partial_stats=draw.choice((0.0, 0.0, 0.1))),
         lost_appends=Random(f"appends {seed}").choice((0.0, 0.0, 0.05)),
         permits=draw.choice((2, 4, 1_000)),
         compact_records=draw.choice((5, 10, 10_000)),
@@ -91,9 +70,4 @@ def drawn(seed: int) -> Plan:
         retention_minutes=Random(f"retention {seed}").choice((0, 0, 1)),
         looks=Random(f"looks {seed}").choice((2.0, 10.0)),
     )
-    kinds = draw.sample(list(FaultKind), draw.choice((1, 2, 4, len(FaultKind))))
-    faults = [
-        Fault(round(draw.uniform(1.0, BUSY_SECONDS), 3), draw.choice(kinds), draw.randrange(12), draw.choice((0.1, 2.0, 8.0, 12.0, 45.0)))
-        for _ in range(draw.choice((3, 8, 20)))
-    ]
-    return Plan(seed, bounds, tuple(sorted(faults, key=lambda fault: fault.at)))
+    return Plan(seed, bounds, drawn_faults(draw, FaultKind, (3, 8, 20)))

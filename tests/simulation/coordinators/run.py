@@ -6,13 +6,11 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from handler.coordination import balance, followed_topic, housekeeping, internal_storage, runtime, term_log
 from handler.coordination.term import Phase
 from tests.model.cluster import Cluster
-from tests.model.conduct import NOBODYS
 from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance
 from tests.simulation.conduct import DrawnConduct, delay
@@ -25,62 +23,27 @@ from tests.simulation.coordinators.fleet import FOLLOWED, NAMESPACE, NAMESPACES,
 from tests.simulation.coordinators.logs import JudgedTopic
 from tests.simulation.coordinators.owners import GroupsWithMembers, Owners
 from tests.simulation.coordinators.peers import SimulatedPeers
-from tests.simulation.coordinators.plan import BUSY_SECONDS, PATIENCE_SECONDS, SILENT_SECONDS, Bounds, FaultKind, Plan, drawn
+from tests.simulation.coordinators.plan import PATIENCE_SECONDS, Bounds, FaultKind, Plan, drawn
 from tests.simulation.coordinators.transactional_clients import TransactionClients
 from tests.simulation.coordinators.written_partitions import COUNT, WrittenPartition, WrittenPartitions
 from tests.simulation.history import Violation
 from tests.simulation.loop import BEGIN, SimulatedLoop
-from tests.simulation.many import arguments_for, run_seeds
-from tests.simulation.plan import Bounds as TopicBounds
+from tests.simulation.processes import BUSY_SECONDS, DrawnMoods, Result, main, pause, watched
 from tests.simulation.simulated import Constant, simulated
 
-COMPACTION_SECONDS: Final = (0.01, 0.5, 3.0)
 COMPACTED_AFTER_SECONDS: Final = 20.0
 PROTOCOLS: Final = ("classic", "consumer", "converted")
-
-
-class _Moods:
-    def __init__(self, chance: Chance, bounds: Bounds) -> None:
-        self._draw = chance.of("moods")
-        self._bounds = bounds
-        self.is_calm = False
-
-    def takes_for_missing(self, topic: str) -> bool:
-        return not self.is_calm and self._draw.random() < self._bounds.missing_topics
-
-    def leaves_out(self, partition: int) -> bool:
-        return not self.is_calm and self._draw.random() < self._bounds.partial_stats
-
-    def compaction_delay(self) -> float:
-        return self._draw.choice(COMPACTION_SECONDS)
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    plan: Plan
-    violation: str | None
-    counts: Counter[str]  # of clients' operations
-    struck: Counter[FaultKind]
-    steps: int
-    seconds: float  # virtual
-
-    @property
-    def operations(self) -> int:
-        return self.counts.total()
 
 
 class Run:
     def __init__(self, plan: Plan, loop: SimulatedLoop, chance: Chance) -> None:
         bounds = plan.bounds
-        topic_bounds = TopicBounds(
-            slowest=bounds.slowest, lost_receipts=bounds.lost_receipts, refused_sends=bounds.refused_sends, slow_stores=bounds.slow_stores,
-            failed_questions=bounds.failed_questions, orphans=bounds.orphans,
-        )  # fmt: skip
+        topic_bounds = bounds.roughness.of_topics()
         self._plan = plan
         self._loop = loop
         self._chance = chance
         self._conducts: list[DrawnConduct] = []
-        self._moods = _Moods(chance, bounds)
+        self._moods = DrawnMoods(chance, bounds.moods)
         self._topic_bounds = topic_bounds
         self._cluster = Cluster(self._new_log, self._moods)
         self._asked = self._new_conduct("questions")
@@ -154,7 +117,7 @@ class Run:
                 case FaultKind.KILL:
                     member.kill()
                 case FaultKind.PAUSE:
-                    self._pause(member, fault.seconds)
+                    pause(self._loop, self._chance, member, fault.seconds)
                 case FaultKind.UNLOAD if log is not None:
                     if isinstance(log.conduct, DrawnConduct):
                         log.conduct.unloaded_at = self._loop.time()
@@ -165,20 +128,6 @@ class Run:
                     log.roll()
                 case FaultKind.COMPACT if log is not None and not log.is_compacting:
                     log.compact(self._moods.compaction_delay)
-
-    def _pause(self, member: Member, seconds: float) -> None:
-        if not member.is_running:
-            return
-        member.stand_still()
-        process = member.process
-
-        def while_it_stands(work: object) -> None:
-            if member.process is process and not member.is_running:
-                work()  # type: ignore[operator]
-
-        silent = self._chance.of("silence").uniform(*SILENT_SECONDS)
-        self._loop.call_later(silent, while_it_stands, member.lose_connections, context=NOBODYS)
-        self._loop.call_later(seconds, while_it_stands, member.go_on, context=NOBODYS)
 
     @property
     def _groups_with_members(self) -> Iterator[tuple[str, str]]:
@@ -207,7 +156,7 @@ class Run:
             for protocol, group in self._groups_with_members
             for number in range(bounds.members)
         ]
-        await self._watched([striking, *clients], BUSY_SECONDS)
+        await watched([striking, *clients], BUSY_SECONDS)
         self._is_busy = False
         self._moods.is_calm = True
         for conduct in self._conducts:
@@ -216,7 +165,7 @@ class Run:
             partition.is_calm = True
         for member in self._fleet.members:
             member.go_on()
-        await self._watched([striking, *clients], PATIENCE_SECONDS, all_end=True)
+        await watched([striking, *clients], PATIENCE_SECONDS, all_end=True)
         await self._check_served()
         for member in self._fleet.members:
             member.check_bounds()
@@ -228,18 +177,6 @@ class Run:
         await asyncio.sleep(60.0)
         for member in self._fleet.members:
             member.check_closed()
-
-    async def _watched(self, tasks: list[asyncio.Task[None]], seconds: float, *, all_end: bool = False) -> None:
-        """For so long, or until one finds a violation."""
-        until = self._loop.time() + seconds
-        while left := {task for task in tasks if not task.done()}:
-            done, _ = await asyncio.wait(left, timeout=until - self._loop.time(), return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-            if not done:
-                break
-        if all_end and left:
-            raise Violation(f"not done after {seconds:.0f} s: {len(left)} of {len(tasks)}")
 
     async def _check_served(self) -> None:
         """Faults are over: each register is answered through each sidecar, each fact is the greatest, and each shard has one leader."""
@@ -309,23 +246,8 @@ def run_plan(plan: Plan) -> Result:
 
     outcome = simulated(chance, constants(plan.bounds), go)
     (run,) = runs
-    return Result(plan, outcome.violation, run.counts, run.struck, outcome.steps, outcome.seconds)
-
-
-def main(arguments: list[str]) -> int:
-    options = arguments_for("tests.simulation.coordinators.run", __doc__).parse_args(arguments)
-    counts: Counter[str] = Counter()
-
-    def run(seed: int) -> Result:
-        plan = drawn(seed)
-        if options.log:
-            print(plan, flush=True)
-        result = run_plan(plan)
-        counts.update(result.counts)
-        return result
-
-    return run_seeds(options, run, counts)
+    return Result(outcome.violation, run.counts.total(), run.counts, run.struck, outcome.steps, outcome.seconds)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main("tests.simulation.coordinators.run", __doc__, drawn, run_plan, sys.argv[1:]))

@@ -58,9 +58,9 @@ class WrittenPartition:
         self._values: set[str] = set()
 
     async def opened(self) -> ErrorCode:
-        if not self.is_calm and self._draw.random() < self._bounds.missing_topics:
+        if not self.is_calm and self._draw.random() < self._bounds.moods.missing_topics:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if not self.is_calm and self._draw.random() < self._bounds.failed_questions:
+        if not self.is_calm and self._draw.random() < self._bounds.roughness.failed_questions:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.NONE
 
@@ -77,7 +77,7 @@ class WrittenPartition:
         """It lands, and who sent it may not hear of that."""
         told: asyncio.Future[ErrorCode] = self._loop.create_future()
         draw, is_rough = self._draw, not self.is_calm
-        seconds_up = draw.choice((0.0005, 0.002, self._bounds.slowest))
+        seconds_up = draw.choice((0.0005, 0.002, self._bounds.roughness.slowest))
         if is_rough and draw.random() < self._bounds.lost_appends:
             seconds_up += draw.choice(HANGS_SECONDS)
         is_lost = is_rough and draw.random() < self._bounds.lost_appends

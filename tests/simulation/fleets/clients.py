@@ -21,16 +21,10 @@ from handler.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from handler.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
-from handler.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
 from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.simulation.fleets.kafka_client import RETRIABLE, RETRY_SECONDS, KafkaClient, Lost
 from tests.simulation.fleets.network import Address
+from tests.simulation.fleets.offsets import commit, committed
 from tests.simulation.history import History, Violation
 from tests.simulation.loop import EPOCH_SECONDS
 from tests.support.batches import batch
@@ -40,8 +34,6 @@ PRODUCE_VERSION: Final = 9
 FETCH_VERSION: Final = 11
 LIST_OFFSETS_VERSION: Final = 7
 INIT_VERSION: Final = 4
-COMMIT_VERSION: Final = 8
-OFFSETS_VERSION: Final = 7
 GROUP: Final = 0
 IN_FLIGHT: Final = 3
 FETCH_BYTES: Final = 2_000
@@ -109,10 +101,11 @@ def produced(place: Place, data: bytes, transactional_id: str | None = None) -> 
 
 
 async def send(
-    client: KafkaClient, at: Address, place: Place, batches: Sequence[bytes], transactional_id: str | None = None
-) -> list[Answer | None]:
+    client: KafkaClient, at: Address, place: Place, batches: Sequence[bytes], transactional_id: str | None = None,
+    version: int = PRODUCE_VERSION,
+) -> list[Answer | None]:  # fmt: skip
     requests = [produced(place, data, transactional_id) for data in batches]
-    answers = await client.ask_in_order(at, requests, ProduceResponse, PRODUCE_VERSION)
+    answers = await client.ask_in_order(at, requests, ProduceResponse, version)
     told = [None if one is None else one.responses[0].partition_responses[0] for one in answers]
     return [None if one is None else (one.error_code, one.base_offset) for one in told]
 
@@ -395,12 +388,7 @@ class Committer:
             return
         self._tried += 1
         offset = self._tried
-        partition = OffsetCommitRequestPartition(partition_index=self._place.partition, committed_offset=offset)
-        request = OffsetCommitRequest(
-            group_id=self._group, topics=[OffsetCommitRequestTopic(name=self._place.topic, partitions=[partition])]
-        )
-        answer = await self._client.ask(coordinator, request, OffsetCommitResponse, COMMIT_VERSION)
-        error = answer.topics[0].partitions[0].error_code
+        error = await commit(self._client, coordinator, self._group, *self._place, offset)
         if error is ErrorCode.NONE:
             self._history.counts["commit"] += 1
             self._acknowledged = offset
@@ -413,19 +401,12 @@ class Committer:
         if coordinator is None:
             return False
         acknowledged = self._acknowledged
-        request = OffsetFetchRequest(
-            group_id=self._group, topics=[OffsetFetchRequestTopic(name=self._place.topic, partition_indexes=[self._place.partition])]
-        )
-        answer = await self._client.ask(coordinator, request, OffsetFetchResponse, OFFSETS_VERSION)
-        told = answer.topics[0].partitions[0] if answer.topics else None
-        error = answer.error_code if told is None or answer.error_code is not ErrorCode.NONE else told.error_code
+        error, told = await committed(self._client, coordinator, self._group, *self._place)
         if error in RETRIABLE:
             return False
-        if error is not ErrorCode.NONE or told is None:
+        if error is not ErrorCode.NONE:
             raise Violation(f"{self._client.name} asks what {self._group} has committed, and is told {error.name}")
         self._history.counts["committed"] += 1
-        if not acknowledged <= told.committed_offset <= self._tried:
-            raise Violation(
-                f"{self._group} has committed {acknowledged} to {self._tried} of {self._place}: told are {told.committed_offset}"
-            )
+        if not acknowledged <= told <= self._tried:
+            raise Violation(f"{self._group} has committed {acknowledged} to {self._tried} of {self._place}, and is given {told}")
         return True

@@ -19,17 +19,11 @@ from handler.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from handler.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from handler.wire.messages.leave_group import MemberIdentity as Leaving
-from handler.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
-from handler.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
 from handler.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from tests.simulation.fleets.clients import COMMIT_VERSION, GROUP, OFFSETS_VERSION
+from tests.simulation.fleets.clients import GROUP
 from tests.simulation.fleets.kafka_client import RETRIABLE, RETRY_SECONDS, KafkaClient, Lost
 from tests.simulation.fleets.network import Address
+from tests.simulation.fleets.offsets import commit, committed
 from tests.simulation.history import Violation
 
 JOIN_VERSION: Final = 5
@@ -147,31 +141,19 @@ class GroupMember:
 
     async def _committed(self, partition: int) -> int:
         acknowledged = self._history.acknowledged.get(partition, -1)
-        topics = [OffsetFetchRequestTopic(name=self._topic, partition_indexes=[partition])]
-        request = OffsetFetchRequest(group_id=self._group, topics=topics)
-        answer = await self._client.ask(await self._at(), request, OffsetFetchResponse, OFFSETS_VERSION)
-        self._check(answer.error_code, "asks for offsets")
-        told = answer.topics[0].partitions[0]
-        self._check(told.error_code, "asks for an offset")
-        if not acknowledged <= told.committed_offset <= self._history.tried.get(partition, -1):
+        error, told = await committed(self._client, await self._at(), self._group, self._topic, partition)
+        self._check(error, "asks for an offset")
+        if not acknowledged <= told <= self._history.tried.get(partition, -1):
             raise Violation(
                 f"{self._group} has committed {acknowledged} to {self._history.tried.get(partition, -1)} of partition {partition}: "
-                f"{self._client.name} is told {told.committed_offset}"
+                f"{self._client.name} is given {told}"
             )
-        return max(0, told.committed_offset)
+        return max(0, told)
 
     async def _commit(self, partition: int, offset: int) -> None:
         self._history.tried[partition] = max(offset, self._history.tried.get(partition, -1))
-        topics = [
-            OffsetCommitRequestTopic(
-                name=self._topic, partitions=[OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)]
-            )
-        ]
-        request = OffsetCommitRequest(
-            group_id=self._group, generation_id_or_member_epoch=self._generation, member_id=self._member_id, topics=topics
-        )
-        answer = await self._client.ask(await self._at(), request, OffsetCommitResponse, COMMIT_VERSION)
-        error = answer.topics[0].partitions[0].error_code
+        at = await self._at()
+        error = await commit(self._client, at, self._group, self._topic, partition, offset, self._member_id, self._generation)
         if error is not ErrorCode.NONE and error in RETRIABLE:
             return
         self._check(error, "commits")

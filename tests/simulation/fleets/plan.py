@@ -7,11 +7,10 @@ from enum import StrEnum
 from random import Random
 from typing import Final
 
-BUSY_SECONDS: Final = 60.0
+from tests.simulation.processes import Fault, Moods, Roughness, drawn_faults
+
 # Longer than a broker holds what a process has that stands still, and another waits for it: then all is served again.
 PATIENCE_SECONDS: Final = 240.0
-# keepAliveIntervalSeconds, twice at the most: then the broker takes a silent client for gone.
-SILENT_SECONDS: Final = (30.0, 60.0)
 
 
 class FaultKind(StrEnum):
@@ -28,14 +27,6 @@ class FaultKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    at: float  # seconds
-    kind: FaultKind
-    place: int = 0  # of the sidecar or the log
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Bounds:
     sidecars: int = 3
     topics: int = 2
@@ -43,23 +34,20 @@ class Bounds:
     producers: int = 3
     plain: int = 1
     transactional: int = 2
+    since_kip_890: frozenset[int] = frozenset()  # the numbers of those that bump their epoch with each transaction
     consumers: int = 2
     groups: int = 2
     searchers: int = 1
     members: int = 0  # of a group
-    slowest: float = 0.05
-    lost_receipts: float = 0.0
-    refused_sends: float = 0.0
-    slow_stores: float = 0.0
-    failed_questions: float = 0.0
-    orphans: float = 0.0
+    moods: Moods = field(default_factory=Moods)
+    roughness: Roughness = field(default_factory=Roughness)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     seed: int
     bounds: Bounds = field(default_factory=Bounds)
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[Fault[FaultKind], ...] = ()
 
 
 def drawn(seed: int) -> Plan:
@@ -71,20 +59,16 @@ def drawn(seed: int) -> Plan:
         producers=draw.choice((1, 3)),
         plain=draw.choice((0, 1)),
         transactional=draw.choice((0, 1, 2)),
+        since_kip_890=frozenset(Random(f"protocols {seed}").choice(((), (0,), (1,), (0, 1)))),
         consumers=draw.choice((1, 2)),
         groups=draw.choice((1, 2)),
         searchers=draw.choice((0, 1)),
         members=Random(f"members {seed}").choice((0, 1, 3)),
-        slowest=draw.choice((0.002, 0.05, 0.3)),
-        lost_receipts=draw.choice((0.0, 0.0, 0.01)),
-        refused_sends=draw.choice((0.0, 0.0, 0.01)),
-        slow_stores=draw.choice((0.0, 0.0, 0.02)),
-        failed_questions=draw.choice((0.0, 0.02, 0.1)),
-        orphans=draw.choice((0.0, 0.0, 0.3)),
+        roughness=Roughness.drawn(draw),
+        moods=_drawn_moods(Random(f"moods {seed}")),
     )
-    kinds = draw.sample(list(FaultKind), draw.choice((1, 2, 4, len(FaultKind))))
-    faults = [
-        Fault(round(draw.uniform(1.0, BUSY_SECONDS), 3), draw.choice(kinds), draw.randrange(12), draw.choice((0.1, 2.0, 8.0, 12.0, 45.0)))
-        for _ in range(draw.choice((3, 6, 12)))
-    ]
-    return Plan(seed, bounds, tuple(sorted(faults, key=lambda fault: fault.at)))
+    return Plan(seed, bounds, drawn_faults(draw, FaultKind, (3, 6, 12)))
+
+
+def _drawn_moods(draw: Random) -> Moods:
+    return Moods(missing_topics=draw.choice((0.0, 0.0, 0.05)), partial_stats=draw.choice((0.0, 0.0, 0.1)))

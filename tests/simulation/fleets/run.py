@@ -8,12 +8,10 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from handler.groups import coordinator
-from tests.model.cluster import Cluster, Obliging
-from tests.model.conduct import NOBODYS
+from tests.model.cluster import Cluster
 from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance
 from tests.simulation.checker import check
@@ -23,32 +21,19 @@ from tests.simulation.fleets.group_member import GroupHistory, GroupMember
 from tests.simulation.fleets.kafka_client import KafkaClient, Lost
 from tests.simulation.fleets.member import Member
 from tests.simulation.fleets.network import Network
-from tests.simulation.fleets.plan import BUSY_SECONDS, PATIENCE_SECONDS, SILENT_SECONDS, FaultKind, Plan, drawn
+from tests.simulation.fleets.plan import PATIENCE_SECONDS, FaultKind, Plan, drawn
 from tests.simulation.fleets.pulsar import SETTINGS
-from tests.simulation.fleets.transactional_producer import TransactionalProducer
+from tests.simulation.fleets.transactional_producer import BEFORE_KIP_890, SINCE_KIP_890, TransactionalProducer
 from tests.simulation.history import Violation
 from tests.simulation.loop import BEGIN, EPOCH_SECONDS, SimulatedLoop
-from tests.simulation.many import arguments_for, run_seeds
-from tests.simulation.plan import Bounds as TopicBounds
+from tests.simulation.processes import BUSY_SECONDS, DrawnMoods, Result, main, pause, watched
 from tests.simulation.reference import fold
 from tests.simulation.simulated import Constant, simulated
 from tests.simulation.stored import batches_of
 
 NAMESPACE: Final = "public/default"
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    plan: Plan
-    violation: str | None
-    counts: Counter[str]
-    struck: Counter[FaultKind]
-    steps: int
-    seconds: float  # virtual
-
-    @property
-    def operations(self) -> int:
-        return self.counts["produce"] + self.counts["fetch"] + self.counts["commit"] + self.counts["end transaction"]
+# What clients did that carries records, or ends a transaction.
+OPERATIONS: Final = ("produce", "fetch", "commit", "end transaction")
 
 
 class _Conduct(DrawnConduct):
@@ -63,12 +48,10 @@ class Run:
         self._plan = plan
         self._loop = loop
         self._chance = chance
-        self._topic_bounds = TopicBounds(
-            slowest=bounds.slowest, lost_receipts=bounds.lost_receipts, refused_sends=bounds.refused_sends, slow_stores=bounds.slow_stores,
-            failed_questions=bounds.failed_questions, orphans=bounds.orphans,
-        )  # fmt: skip
+        self._topic_bounds = bounds.roughness.of_topics()
         self._conducts: list[DrawnConduct] = []
-        self._cluster = Cluster(self._new_log, Obliging())
+        self._moods = DrawnMoods(chance, bounds.moods)
+        self._cluster = Cluster(self._new_log, self._moods)
         self._cluster.settings = SETTINGS
         network_draw = chance.of("network")
         self._network = loop.network = Network(loop, lambda: delay(network_draw, self._topic_bounds))
@@ -99,6 +82,9 @@ class Run:
 
     def _fail(self, what: str) -> None:
         self._failure = self._failure or what
+
+    def _failed(self) -> str | None:
+        return self._failure
 
     def _new_conduct(self, name: str) -> DrawnConduct:
         conduct = _Conduct(self._loop, self._chance.apart(name), self._topic_bounds)
@@ -133,7 +119,8 @@ class Run:
         for number in range(bounds.transactional):
             name = f"x{number}"
             client, draw = self._client(name), self._chance.of(name)
-            yield begin(TransactionalProducer(client, name, self._places, self.histories, draw, self._works).run())
+            versions = SINCE_KIP_890 if number in bounds.since_kip_890 else BEFORE_KIP_890
+            yield begin(TransactionalProducer(client, name, self._places, self.histories, draw, self._works, versions).run())
         for number in range(bounds.consumers):
             place, name = self._places[number % len(self._places)], f"consumer {number}"
             is_committed = bool(number % 2)
@@ -191,7 +178,7 @@ class Run:
                 case FaultKind.RESTART if member.is_running:
                     restarts.append(asyncio.create_task(member.restart()))
                 case FaultKind.PAUSE:
-                    self._pause(member, fault.seconds)
+                    pause(self._loop, self._chance, member, fault.seconds)
                 case FaultKind.UNLOAD:
                     if isinstance(log.conduct, DrawnConduct):
                         log.conduct.unloaded_at = self._loop.time()
@@ -205,32 +192,19 @@ class Run:
         for task in restarts:
             await task
 
-    def _pause(self, member: Member, seconds: float) -> None:
-        if not member.is_running:
-            return
-        member.stand_still()
-        process = member.process
-
-        def while_it_stands(work: Callable[[], None]) -> None:
-            if member.process is process and not member.is_running:
-                work()
-
-        silent = self._chance.of("silence").uniform(*SILENT_SECONDS)
-        self._loop.call_later(silent, while_it_stands, member.lose_connections, context=NOBODYS)
-        self._loop.call_later(seconds, while_it_stands, member.go_on, context=NOBODYS)
-
     # --- the run
 
     async def go(self) -> None:
         striking = asyncio.create_task(self._strike())
         clients = list(self._begin_clients())
-        await self._watched([striking, *clients], BUSY_SECONDS)
+        await watched([striking, *clients], BUSY_SECONDS, self._failed)
         self._is_busy = False
+        self._moods.is_calm = True
         for conduct in self._conducts:
             conduct.is_calm = True
         for member in self._members:
             member.go_on()
-        await self._watched([striking, *clients], PATIENCE_SECONDS, all_end=True)
+        await watched([striking, *clients], PATIENCE_SECONDS, self._failed, all_end=True)
         await self._check_served()
         for client in self._clients:
             client.close()
@@ -240,20 +214,6 @@ class Run:
         await asyncio.sleep(60.0)
         for member in self._members:
             member.check_closed()
-
-    async def _watched(self, tasks: list[asyncio.Task[None]], seconds: float, *, all_end: bool = False) -> None:
-        """For so long, or until one finds a violation."""
-        until = self._loop.time() + seconds
-        while left := {task for task in tasks if not task.done()}:
-            done, _ = await asyncio.wait(left, timeout=min(1.0, until - self._loop.time()), return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-            if self._failure is not None:
-                raise Violation(self._failure)
-            if self._loop.time() >= until:
-                break
-        if all_end and left:
-            raise Violation(f"not done after {seconds:.0f} s: {len(left)} of {len(tasks)}")
 
     async def _check_served(self) -> None:
         """Faults are over: all that was written is given to consumers of both kinds, and what was told is true."""
@@ -312,23 +272,9 @@ def run_plan(plan: Plan) -> Result:
 
     outcome = simulated(chance, constants(chance), go)
     (run,) = runs
-    return Result(plan, outcome.violation, run.counts, run.struck, outcome.steps, outcome.seconds)
-
-
-def main(arguments: list[str]) -> int:
-    options = arguments_for("tests.simulation.fleets.run", __doc__).parse_args(arguments)
-    counts: Counter[str] = Counter()
-
-    def run(seed: int) -> Result:
-        plan = drawn(seed)
-        if options.log:
-            print(plan, flush=True)
-        result = run_plan(plan)
-        counts.update(result.counts)
-        return result
-
-    return run_seeds(options, run, counts)
+    operations = sum(run.counts[kind] for kind in OPERATIONS)
+    return Result(outcome.violation, operations, run.counts, run.struck, outcome.steps, outcome.seconds)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main("tests.simulation.fleets.run", __doc__, drawn, run_plan, sys.argv[1:]))

@@ -1,11 +1,15 @@
-"""A transactional producer, by the protocol of before KIP-890: it adds partitions, writes, commits offsets, and ends the transaction."""
+"""A transactional producer: it writes, commits offsets, and ends the transaction.
+
+Before KIP-890 it adds partitions and groups first, and keeps its epoch. Since then its batches and offsets add them, and each transaction
+has an epoch of its own.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from handler.wire.error_code import ErrorCode
 from handler.wire.message import Message
@@ -20,13 +24,14 @@ from handler.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from tests.simulation.fleets.clients import GROUP, INIT_VERSION, OFFSETS_VERSION, Place, TimedHistory, Written, send
+from tests.simulation.fleets.clients import GROUP, INIT_VERSION, Place, TimedHistory, Written, send
 from tests.simulation.fleets.kafka_client import RETRIABLE, RETRY_SECONDS, KafkaClient, Lost
+from tests.simulation.fleets.offsets import FETCH_VERSION
 from tests.simulation.history import Violation
 from tests.support.batches import batch
 
 TRANSACTION: Final = 1
-VERSION: Final = 3  # of AddPartitionsToTxn, AddOffsetsToTxn, TxnOffsetCommit, EndTxn
+ADD_VERSION: Final = 3  # of AddPartitionsToTxn and AddOffsetsToTxn
 # Nobody but the producer ends its transactions.
 TIMEOUT_MS: Final = 900_000
 # Of a topic that its coordinator can't look up. Producers add it again.
@@ -34,12 +39,26 @@ NOT_KNOWN_NOW: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATIO
 R = TypeVar("R", bound=Message)
 
 
+class Versions(NamedTuple):
+    """Of the requests that a producer sends."""
+
+    produce: int
+    commit_offsets: int
+    end: int
+    adds_first: bool
+
+
+BEFORE_KIP_890: Final = Versions(9, 3, 3, adds_first=True)
+SINCE_KIP_890: Final = Versions(12, 5, 5, adds_first=False)
+
+
 class TransactionalProducer:
     def __init__(
         self, client: KafkaClient, name: str, places: Sequence[Place], histories: Mapping[Place, TimedHistory], draw: Random,
-        goes_on: Callable[[], bool],
+        goes_on: Callable[[], bool], versions: Versions,
     ) -> None:  # fmt: skip
         self._client = client
+        self._versions = versions
         self._name = name
         self._group = f"group of {name}"
         self._places = places
@@ -79,7 +98,8 @@ class TransactionalProducer:
 
     async def _write(self, places: Sequence[Place], *, dies: bool) -> None:
         self._transactions += 1
-        await self._add(places)
+        if self._versions.adds_first:
+            await self._add(places)
         for place in places:
             count = self._draw.randint(1, 3)
             batches = [self._batch(place, number) for number in range(count)]
@@ -111,7 +131,7 @@ class TransactionalProducer:
             errors = [one.partition_error_code for one in results if one.partition_error_code is not ErrorCode.NONE]
             return errors[0] if errors else ErrorCode.NONE
 
-        await self._coordinated(TRANSACTION, request, AddPartitionsToTxnResponse, VERSION, error_of)
+        await self._coordinated(TRANSACTION, request, AddPartitionsToTxnResponse, ADD_VERSION, error_of)
 
     async def _send_all(self, place: Place, batches: Sequence[Written]) -> None:
         history, window = self._histories[place], list(batches)
@@ -122,7 +142,7 @@ class TransactionalProducer:
                 leader = None
             if leader is not None:
                 history.counts["produce"] += len(window)
-                told = await send(self._client, leader, place, [written.data for written in window], self._name)
+                told = await send(self._client, leader, place, [written.data for written in window], self._name, self._versions.produce)
                 kept: list[Written] = []
                 for written, answer in zip(window, told, strict=True):
                     if answer is not None and answer[0] is ErrorCode.NONE:
@@ -138,19 +158,22 @@ class TransactionalProducer:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _commit_offset(self) -> None:
-        added = AddOffsetsToTxnRequest(
-            transactional_id=self._name, producer_id=self._producer_id, producer_epoch=self._epoch, group_id=self._group
-        )
-        await self._coordinated(TRANSACTION, added, AddOffsetsToTxnResponse, VERSION, lambda answer: answer.error_code)
+        if self._versions.adds_first:
+            added = AddOffsetsToTxnRequest(
+                transactional_id=self._name, producer_id=self._producer_id, producer_epoch=self._epoch, group_id=self._group
+            )
+            await self._coordinated(TRANSACTION, added, AddOffsetsToTxnResponse, ADD_VERSION, lambda answer: answer.error_code)
         place = self._places[0]
         partition = TxnOffsetCommitRequestPartition(partition_index=place.partition, committed_offset=self._transactions)
         request = TxnOffsetCommitRequest(
             transactional_id=self._name, group_id=self._group, producer_id=self._producer_id, producer_epoch=self._epoch,
             topics=[TxnOffsetCommitRequestTopic(name=place.topic, partitions=[partition])],
         )  # fmt: skip
-        await self._coordinated(
-            GROUP, request, TxnOffsetCommitResponse, VERSION, lambda answer: answer.topics[0].partitions[0].error_code
-        )  # fmt: skip
+
+        def error_of(answer: TxnOffsetCommitResponse) -> ErrorCode:
+            return answer.topics[0].partitions[0].error_code
+
+        await self._coordinated(GROUP, request, TxnOffsetCommitResponse, self._versions.commit_offsets, error_of)
 
     def _decide(self, *, committed: bool) -> None:
         for place, values in self._open.items():
@@ -160,7 +183,12 @@ class TransactionalProducer:
     async def _end(self, *, committed: bool) -> None:
         self._decide(committed=committed)
         request = EndTxnRequest(transactional_id=self._name, producer_id=self._producer_id, producer_epoch=self._epoch, committed=committed)
-        await self._coordinated(TRANSACTION, request, EndTxnResponse, VERSION, lambda answer: answer.error_code)
+        told = await self._coordinated(TRANSACTION, request, EndTxnResponse, self._versions.end, lambda answer: answer.error_code)
+        if not self._versions.adds_first:
+            if (told.producer_id, told.producer_epoch) == (self._producer_id, self._epoch):
+                raise Violation(f"{self._name} has ended a transaction, and goes on with epoch {self._epoch}")
+            self._producer_id, self._epoch = told.producer_id, told.producer_epoch
+            self._sequences.clear()
         self._histories[self._places[0]].counts["end transaction"] += 1
         if committed:
             self._committed = self._transactions
@@ -174,7 +202,7 @@ class TransactionalProducer:
         def error_of(answer: OffsetFetchResponse) -> ErrorCode:
             return answer.error_code if not answer.topics else answer.topics[0].partitions[0].error_code
 
-        answer = await self._coordinated(GROUP, request, OffsetFetchResponse, OFFSETS_VERSION, error_of)
+        answer = await self._coordinated(GROUP, request, OffsetFetchResponse, FETCH_VERSION, error_of)
         told = answer.topics[0].partitions[0].committed_offset
         if told != self._committed:
             raise Violation(f"{self._group} has committed {self._committed} in a transaction, and is told {told}")
