@@ -23,7 +23,7 @@ from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.handover import warm, warm_heirs
 from handler.apis.promise import settled
 from handler.apis.refused_batches import RefusedBatches
-from handler.apis.routing.transactions import PeerTransactions, ended_transactions
+from handler.apis.routing.transactions import EndedTogether, PeerTransactions, ended_transactions
 from handler.config import Config, metrics_address
 from handler.coordination.housekeeping import Housekeeping
 from handler.coordination.kept_states import KeptStates
@@ -127,6 +127,7 @@ class Sidecar:
             self.client, self.admin, catalog, config.kafka.entry_format, replication, self._log_starts, self._transactional,
             Unfolding(lambda more: self.partitions.cache.hold_fixed(more)),
         )  # fmt: skip
+        self._asked_together = EndedTogether(lambda producer_ids: ended_transactions(self.services, producer_ids))
         self.partitions = PartitionTable(
             logs.log, writer_name, limits.cache_bytes,
             PartitionLimits(
@@ -135,7 +136,7 @@ class Sidecar:
                 batches_per_entry=limits.batches_per_entry,
             ),
             ProducerMemory(limits.producer_state_bytes, config.transactions.producer_id_expiration_ms), clock, self._kept_states,
-            lambda producer_ids: ended_transactions(self.services, producer_ids),
+            self._asked_together.ended,
         )  # fmt: skip
         self._lag = KeptAlive("loop_lag", "this sidecar", LoopLag().watch)
         self._requests = ByteBudget(limits.request_budget_bytes)
@@ -290,12 +291,12 @@ class Sidecar:
             if finding.severity is doctor.Severity.WARNING:
                 log.warning("%s", finding.text)
 
-    async def _serve_peer(self, frame: bytes, peer: str) -> bytes:
+    async def _serve_peer(self, frame: bytes, peer: str, namespace: str) -> bytes:
         """A request that another sidecar passes on."""
         if not self._requests.try_take(len(frame)):
             raise Overloaded("no bytes are left for requests")
         try:
-            handled = self._dispatch(Caller(peer), memoryview(frame), forwarded=True)
+            handled = self._dispatch(Caller(peer), memoryview(frame), forwarded=True, by_0_2=not namespace)
             answer = await settled(handled.answer)
             assert answer is not None, "requests without an answer are not passed on"
             return b"".join(handled.encode(answer))[4:]

@@ -48,7 +48,8 @@ async def _handle(services: Services, call: Call, request: AddPartitionsToTxnReq
         results = await asyncio.gather(*(_result(services, call, transaction) for transaction in request.transactions))
         return AddPartitionsToTxnResponse(results_by_transaction=results)
     producer = Producer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
-    error_of = await _add(services, request.v3_and_below_transactional_id, producer, request.v3_and_below_topics, OF_CLIENTS)
+    topics = request.v3_and_below_topics
+    error_of = await _add(services, request.v3_and_below_transactional_id, producer, topics, OF_CLIENTS, is_certain=not call.by_0_2)
     return _response(call, request, error_of)
 
 
@@ -60,22 +61,27 @@ async def _result(services: Services, call: Call, transaction: AddPartitionsToTx
             raise CoordinatorError(ErrorCode.INVALID_REQUEST)
         if not services.transactions.leaders.is_here(transactional_id):
             raise CoordinatorError(ErrorCode.NOT_COORDINATOR)
-        handle = _verify if transaction.verify_only else _add
-        error_of = await handle(services, transactional_id, producer, transaction.topics, OF_BROKERS)
+        if transaction.verify_only:
+            error_of = await _verify(services, transactional_id, producer, transaction.topics)
+        else:
+            error_of = await _add(services, transactional_id, producer, transaction.topics, OF_BROKERS, is_certain=not call.by_0_2)
     except CoordinatorError as refused:
         error_of = _all(refused.error)
     return AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=_topic_results(call, transaction.topics, error_of))
 
 
-async def _add(services: Services, transactional_id: str, producer: Producer, topics: Topics, client_version: int) -> ErrorOf:
+async def _add(
+    services: Services, transactional_id: str, producer: Producer, topics: Topics, client_version: int, *, is_certain: bool
+) -> ErrorOf:  # fmt: skip
     known = await _canonical(services, topics)
     found = {partition for partition in known.values() if partition is not None}
     if None in known.values():  # a topic may be named twice, by two names
         return _missing(known)
-    return _all(await services.transactions.coordinator.add_partitions(transactional_id, producer, found, client_version))
+    coordinator = services.transactions.coordinator
+    return _all(await coordinator.add_partitions(transactional_id, producer, found, client_version, is_certain=is_certain))
 
 
-async def _verify(services: Services, transactional_id: str, producer: Producer, topics: Topics, _client_version: int) -> ErrorOf:
+async def _verify(services: Services, transactional_id: str, producer: Producer, topics: Topics) -> ErrorOf:
     known = await _canonical(services, topics)
     errors: dict[TopicPartition, ErrorCode] = {}
     for asked, partition in known.items():

@@ -104,7 +104,12 @@ class Leaders:
     @property
     def are_shared(self) -> bool:
         """Whether sidecars of several namespaces share the groups, and all know what that means. Those of 0.2 do not."""
-        return self.may_be_shared and all(other.stored_format > 0 for other in self._all_others)
+        return self.may_be_shared and self.all_are_new
+
+    @property
+    def all_are_new(self) -> bool:
+        """Whether no other sidecar is of 0.2, as far as this one has seen."""
+        return all(other.stored_format > 0 for other in self._all_others)
 
     @property
     def _all_others(self) -> Iterator[Leader]:

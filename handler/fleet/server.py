@@ -45,8 +45,8 @@ _SERVER: Final = [
     ("grpc.keepalive_permit_without_calls", 1),
 ]
 
-# A Kafka request and its client's address → the answer.
-Serve = Callable[[bytes, str], Awaitable[bytes]]
+# A Kafka request, its client's address, and the namespace of who passes it on (see ForwardRequest) → the answer.
+Serve = Callable[[bytes, str, str], Awaitable[bytes]]
 
 
 class TransactionService(Protocol):
@@ -91,7 +91,7 @@ class _Control:
         if request.namespace:
             self._answers.heard_of(request.namespace)
         # In a task of its own: what it changes it changes wholly, also if the other sidecar waits no more.
-        work = asyncio.ensure_future(self._answers.serve(request.frame, request.peer))
+        work = asyncio.ensure_future(self._answers.serve(request.frame, request.peer, request.namespace))
         self.works.add(work)
         work.add_done_callback(self._done)
         try:

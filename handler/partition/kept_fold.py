@@ -53,6 +53,7 @@ class KeptFold:
         self._kept_in: int | None = None  # the ledger
         self._restored: Position | None = None  # where it was kept
         self._is_whole = True
+        self._has_hidden = False  # something that is shown by what is kept
         self._kept_at = -KEPT_SECONDS
         self._kept_since = -math.inf  # when what is kept was stored, in this process's time
         self._times_made_anew = 0  # the topic, when it was stored
@@ -110,9 +111,11 @@ class KeptFold:
         self._kept_since, self._times_made_anew = since, times_made_anew
 
     def _is_aged(self) -> bool:
-        """Whether something was kept, and is gone with its topic, or somebody may soon delete it for its age."""
+        """Whether something was kept, and is not true any more, or gone with its topic, or somebody may soon delete it for its age."""
         if self._kept_in is None or self._values is None:
             return False
+        if self._has_hidden:
+            return True
         is_gone = self._times_made_anew != self._values.times_made_anew
         return is_gone or asyncio.get_running_loop().time() - self._kept_since >= WRITE_ANEW_MS / 1000
 
@@ -183,6 +186,10 @@ class KeptFold:
         except PulsarError as error:
             log.warning("partition %s: what was kept of its fold can't be thrown away now: %s", self._name, error)
 
+    def note_hidden(self) -> None:
+        """Batches are hidden from now on by what a coordinator has said. The log does not tell it."""
+        self._has_hidden = True
+
     def mar(self) -> None:
         """The fold failed in the middle of an entry: what it knows is not to be kept."""
         self._is_whole = False
@@ -236,7 +243,7 @@ class KeptFold:
             best = await values.ends_last(from_the_start=is_from_the_start)
             if best is None or not best[1].covers(extent) or (self._is_aged() and best[1].last == extent.last):
                 await values.store(extent, await in_a_thread(lambda: packed.pack(snapshot.encode())))
-                self._kept_since = asyncio.get_running_loop().time()
+                self._kept_since, self._has_hidden = asyncio.get_running_loop().time(), False
             self._kept_to, self._kept_in, self._times_made_anew = snapshot.fold.next_offset, snapshot.position.ledger, times_made_anew
             await values.delete_covered()
         except PulsarError as error:

@@ -50,7 +50,7 @@ class PartitionForLate(Protocol):
     """The partition, as far as this needs it."""
 
     async def confirmed_end(self) -> int: ...
-    def serve_anew(self) -> None:
+    def on_late_hidden(self) -> None:
         """Batches that were served are hidden from now on."""
         ...
 
@@ -116,4 +116,4 @@ class LateTransactions:
         hidden = [producer_id for producer_id, number in late if self._transactions.hide_late(producer_id, number, next_offset)]
         if hidden:
             log.warning("partition %s: batches that came behind the end of their transactions are hidden: producers %s", self._name, hidden)
-            self._partition.serve_anew()
+            self._partition.on_late_hidden()

@@ -469,6 +469,10 @@ class Partition:
     def end_offset(self) -> int:
         return self._fold.next_offset
 
+    def on_late_hidden(self) -> None:
+        self._kept.note_hidden()
+        self.serve_anew()
+
     def serve_anew(self) -> None:
         """Some batches that were served are hidden from now on: those of a transaction that ended unseen."""
         self._cache.clear()

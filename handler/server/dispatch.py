@@ -77,7 +77,7 @@ class Dispatcher:
         self._services_of = services_of
         self._clock = clock
 
-    def __call__(self, client: Client, frame: memoryview, *, forwarded: bool = False) -> BegunRequest:
+    def __call__(self, client: Client, frame: memoryview, *, forwarded: bool = False, by_0_2: bool = False) -> BegunRequest:
         if bytes(frame[:2]) == PRODUCE and not forwarded:
             ordinary = begin_ordinary(self._services_of(client.principal), client, frame)
             if ordinary is not None:
@@ -92,7 +92,7 @@ class Dispatcher:
         at = body_at(frame, header, api.request)
         request = api.request.read(version, frame[at:])
         late_at = self._clock() + LATE_AFTER_SECONDS
-        call = Call(version, header.client_id, client, frame, at, forwarded, late_at)
+        call = Call(version, header.client_id, client, frame, at, forwarded, late_at, by_0_2)
         return RoutedRequest(route, header.correlation_id, api.handle(self._services_of(client.principal), call, request))
 
     def _refused(self, header: RequestHeader) -> RoutedRequest:

@@ -99,6 +99,7 @@ class Catalog:
         self._unknown_ids: OrderedDict[uuid.UUID, float] = OrderedDict()  # until when they are not looked for again
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
         self._finding: Shared[TopicName, Topic] = Shared()
+        self._logs_in: Shared[str, frozenset[str]] = Shared()
         self._name_listing: Shared[None, list[TopicName]] = Shared()
         self._creating: Shared[TopicName, Topic] = Shared()
         self._lookups = asyncio.Semaphore(CONCURRENT_LOOKUPS)
@@ -222,11 +223,18 @@ class Catalog:
         return found, created
 
     async def has_partition(self, name: TopicName, index: int) -> bool:
-        """Whether a topic has this partition now. May raise PulsarError, also of one that is being made or deleted."""
+        """Whether a topic has this partition, and Pulsar its log. May raise PulsarError."""
         try:
-            return 0 <= index < (await self.find(name, fresh=True)).partitions
+            partitioned = (await self._admin.topics.describe(name.pulsar)).partitions > 0
+            if not partitioned and index:
+                return False
+            log_ = name.partition(index) if partitioned else name.pulsar
+            return log_ in await self._logs_in.call(f"{name.tenant}/{name.namespace}", partial(self._look_at_logs, name))
         except TopicMissing:
             return False
+
+    async def _look_at_logs(self, name: TopicName) -> frozenset[str]:
+        return frozenset(await self._admin.topics.logs(f"{name.tenant}/{name.namespace}"))
 
     async def topic_id(self, name: TopicName) -> uuid.UUID:
         return (await self.find(name)).topic_id
@@ -431,7 +439,7 @@ class Catalog:
     async def close(self) -> None:
         """Topics that are being made are made; nobody waits for the other questions any more."""
         await self._creating.finished(CLOSE_SECONDS)
-        for shared in (self._creating, self._finding, self._name_listing, self._cluster_lookups):
+        for shared in (self._creating, self._finding, self._name_listing, self._cluster_lookups, self._logs_in):
             await shared.close()
 
     async def delete(self, topic: Topic) -> None:

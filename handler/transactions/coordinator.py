@@ -53,6 +53,7 @@ class _Together:
     """Partitions that are added in one record, and what became of that."""
 
     partitions: set[TopicPartition]
+    is_certain: bool = True
     outcome: asyncio.Task[ErrorCode] = field(init=False)
 
 
@@ -61,8 +62,10 @@ class Coordinator:
 
     def __init__(
         self, config: TransactionsConfig, markers: Markers, clock: Callable[[], float], wall_clock: Callable[[], int],
-        awake_clock: Callable[[], float], new_producer_id: NewProducerId,
+        awake_clock: Callable[[], float], new_producer_id: NewProducerId, all_are_new: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
+        """`all_are_new`: whether no sidecar of 0.2 is known, whose clients' names may mean topics of another namespace."""
+        self._all_are_new = all_are_new
         self.shards: Shards[Shard] = Shards(clock, awake_clock)
         self._config = config
         self._wall_clock = wall_clock
@@ -134,24 +137,27 @@ class Coordinator:
         return ProducerIdAndEpoch(ErrorCode.NONE, becomes.producer_id, becomes.producer_epoch)
 
     async def add_partitions(
-        self, transactional_id: str, producer: Producer, partitions: Set[TopicPartition], client_version: int
+        self, transactional_id: str, producer: Producer, partitions: Set[TopicPartition], client_version: int, *, is_certain: bool = True
     ) -> ErrorCode:
+        """`is_certain`: that these are the partitions that the producer writes to."""
         shard = self._shard(transactional_id)
         await shard.completed(transactional_id, COMPLETION_SECONDS)
         shard = self._shard(transactional_id)  # its term may be over by now
         becomes = machine.add_partitions(
             shard.transactions.get(transactional_id), producer, partitions, client_version, self._wall_clock(),
-            transactional_id in shard.changing,
+            transactional_id in shard.changing, is_certain=is_certain and self._all_are_new(),
         )  # fmt: skip
         if isinstance(becomes, ErrorCode):
             return becomes
         await shard.change(transactional_id, becomes)
         return ErrorCode.NONE
 
-    async def verify(self, transactional_id: str, producer: Producer, partition: TopicPartition, *, adds: bool) -> int | ErrorCode:
+    async def verify(
+        self, transactional_id: str, producer: Producer, partition: TopicPartition, *, adds: bool, is_certain: bool = True
+    ) -> int | ErrorCode:  # fmt: skip
         """The number of the transaction to which a batch belongs. `adds`: it also adds its partition (KIP-890)."""
         if adds:
-            error = await self._add_with_others(transactional_id, producer, partition)
+            error = await self._add_with_others(transactional_id, producer, partition, is_certain=is_certain)
             if error is not ErrorCode.NONE:
                 return error
         shard = self._shard(transactional_id)
@@ -161,7 +167,9 @@ class Coordinator:
             return error
         return metadata.number
 
-    async def _add_with_others(self, transactional_id: str, producer: Producer, partition: TopicPartition) -> ErrorCode:
+    async def _add_with_others(
+        self, transactional_id: str, producer: Producer, partition: TopicPartition, *, is_certain: bool
+    ) -> ErrorCode:  # fmt: skip
         """Batches for many partitions come at once, maybe through several sidecars: what waits is stored together."""
         key = transactional_id, producer
         together = self._to_add.get(key)
@@ -170,6 +178,7 @@ class Coordinator:
             together.outcome = asyncio.create_task(self._add_together(key, together))
             together.outcome.add_done_callback(lambda task: task.cancelled() or task.exception())  # also where nobody waits any more
         together.partitions.add(partition)
+        together.is_certain &= is_certain
         return await asyncio.shield(together.outcome)
 
     async def _add_together(self, key: tuple[str, Producer], together: _Together) -> ErrorCode:
@@ -177,7 +186,7 @@ class Coordinator:
         async with self._adding.turn(transactional_id):
             await asyncio.sleep(0)  # the other batches of a request mostly come in this turn of the loop
             del self._to_add[key]
-            return await self.add_partitions(transactional_id, producer, together.partitions, 2)
+            return await self.add_partitions(transactional_id, producer, together.partitions, 2, is_certain=together.is_certain)
 
     async def end(self, transactional_id: str, producer: Producer, commit: bool, client_version: int) -> ProducerIdAndEpoch:
         shard = self._shard(transactional_id)
@@ -198,18 +207,12 @@ class Coordinator:
     def describe(self, transactional_id: str) -> TransactionMetadata | None:
         return self._shard(transactional_id).transactions.get(transactional_id)
 
-    async def of_producers(self, producer_ids: Set[int]) -> dict[int, TransactionMetadata]:
+    def of_producers(self, producer_ids: Set[int]) -> dict[int, TransactionMetadata]:
         """The transactional ids of producers, as far as they are coordinated here. A producer id that is used up may be that of the last
         transaction.
         """
-        found: dict[int, TransactionMetadata] = {}
-        pace = Pace()
-        for metadata in [one for shard in self.shards.all_leading for one in shard.transactions.values()]:
-            await pace.rest()  # there may be hundreds of thousands
-            for producer_id in (metadata.producer_id, metadata.previous_producer_id):
-                if producer_id in producer_ids:
-                    found[producer_id] = metadata
-        return found
+        found = ((producer_id, shard.of_producer(producer_id)) for shard in self.shards.all_leading for producer_id in producer_ids)
+        return {producer_id: metadata for producer_id, metadata in found if metadata is not None}
 
     def all_transactions(self) -> list[TransactionMetadata]:
         """Those of the ids that are coordinated here. Raises where a shard is still loading."""

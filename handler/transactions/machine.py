@@ -134,20 +134,26 @@ def add_partitions(
     client_version: int,
     now: int,
     is_changing: bool,
+    *,
+    is_certain: bool = True,
 ) -> Next:
-    """Partitions are to take part. NONE where they do already."""
+    """Partitions are to take part. NONE where they do already. `is_certain`: these are the partitions that the producer writes to."""
     refusal = _refusal(metadata, producer)
     if refusal is not ErrorCode.NONE or metadata is None:
         return refusal
     if is_changing or metadata.state in PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if metadata.state is TransactionState.ONGOING:
-        if partitions <= metadata.partitions:
+        if partitions <= metadata.partitions and (is_certain or not metadata.marked_from):
             return ErrorCode.NONE
-        return replace(metadata, partitions=metadata.partitions | partitions, last_update_timestamp=now, client_version=client_version)
+        return replace(
+            metadata, partitions=metadata.partitions | partitions, last_update_timestamp=now, client_version=client_version,
+            marked_from=metadata.marked_from if is_certain else 0,
+        )  # fmt: skip
     return replace(
         metadata, state=TransactionState.ONGOING, partitions=frozenset(partitions), start_timestamp=now, last_update_timestamp=now,
-        client_version=client_version, number=metadata.number + 1, marked_from=metadata.marked_from or metadata.number + 1,
+        client_version=client_version, number=metadata.number + 1,
+        marked_from=(metadata.marked_from or metadata.number + 1) if is_certain else 0,
     )  # fmt: skip
 
 

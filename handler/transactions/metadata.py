@@ -52,8 +52,8 @@ class TransactionMetadata:
     client_version: int = 0  # of transactions: 2 where the epoch grows with each (KIP-890)
     # How many transactions this id has begun: the number of the one that is there. Kafka has none (see ARCHITECTURE.md).
     number: int = 0
-    # From this number on all markers are in the logs of their topics; 0 where that is not known. Coordinators before 0.3 could take
-    # another namespace's topic for one of them. They don't write this, so it is forgotten where one of them has led meanwhile.
+    # From this number on all markers are in the logs that the producer wrote to; 0 where that is not known. Where a sidecar of 0.2 had to
+    # do with it, a marker may be in the log of another namespace's topic. As a coordinator it doesn't store this, so it is forgotten.
     marked_from: int = 0
 
     @property
@@ -64,6 +64,11 @@ class TransactionMetadata:
     @property
     def bumps_epochs(self) -> bool:
         return self.client_version >= 2
+
+    @property
+    def producer_ids(self) -> set[int]:
+        """The present one, and the one before."""
+        return {self.producer_id, self.previous_producer_id} - {NO_PRODUCER_ID}
 
     @property
     def ended_number(self) -> int:

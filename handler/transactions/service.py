@@ -30,5 +30,8 @@ def transaction_runtime(
         kind="transaction", namespace=namespace, name="__transaction_state", partitions=config.state_partitions,
         subscription=SUBSCRIPTION, producer="kafka-transactions", codec=TransactionRecords(),
     )  # fmt: skip
-    coordinator = Coordinator(config, Markers(logs), monotonic, clock.wall, clock.awake, new_producer_id)
-    return CoordinatorRuntime(client, admin, topic, own, names, coordinator, clock, new_id, id_of)
+    coordinator = Coordinator(
+        config, Markers(logs), monotonic, clock.wall, clock.awake, new_producer_id, lambda: runtime.leaders.all_are_new
+    )
+    runtime: TransactionRuntime = CoordinatorRuntime(client, admin, topic, own, names, coordinator, clock, new_id, id_of)
+    return runtime

@@ -38,6 +38,7 @@ class Shard(TermState[TransactionRecord]):
         self.term = Term(name, open_log, self)
         self.transactions: dict[str, TransactionMetadata] = {}
         self.unfinished: set[str] = set()  # those that have a transaction
+        self._by_producer: dict[int, str] = {}  # present producer ids, and the last ones
         self.changing: set[str] = set()
         self._context = context
         self._completing: dict[str, KeptAlive] = {}
@@ -75,10 +76,15 @@ class Shard(TermState[TransactionRecord]):
             task.stop()
         for transactional_id in list(self._waiting):
             self._tell(transactional_id)
-        self.transactions, self.unfinished, self.changing = {}, set(), set()
+        self.transactions, self.unfinished, self.changing, self._by_producer = {}, set(), set(), {}
 
     def _apply(self, record: TransactionRecord) -> None:
         transactional_id, metadata = record
+        before = self.transactions.get(transactional_id)
+        if before is None or metadata is None or before.producer_ids != metadata.producer_ids:
+            for producer_id in () if before is None else before.producer_ids:
+                self._by_producer.pop(producer_id, None)
+            self._by_producer.update(dict.fromkeys(() if metadata is None else metadata.producer_ids, transactional_id))
         if metadata is None:
             self.transactions.pop(transactional_id, None)
         else:
@@ -87,6 +93,9 @@ class Shard(TermState[TransactionRecord]):
             self.unfinished.discard(transactional_id)
         else:
             self.unfinished.add(transactional_id)
+
+    def of_producer(self, producer_id: int) -> TransactionMetadata | None:
+        return self.transactions.get(self._by_producer.get(producer_id, ""))
 
     # --- changes
 

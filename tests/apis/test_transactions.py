@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 import pytest_asyncio
 
-from handler.apis.routing.transactions import ended_transactions
+from handler.apis.routing import transactions as routing
+from handler.apis.routing.transactions import EndedTogether, PeerTransactions, ended_transactions
 from handler.control.v1 import control_pb2 as pb
 from handler.control.v1.control_pb2 import EndedTransactionsRequest, EndedTransactionsResponse
 from handler.coordination.directory import Leader
@@ -330,6 +331,52 @@ async def test_coordinators_tell_which_transactions_have_ended(sidecar: Sidecar)
     assert await ended_transactions(sidecar.services, [producer.id]) == {producer.id: EndedTransactions(1, 1)}
 
 
+@pytest.mark.parametrize("namespace", ["", "public/team"])
+async def test_of_what_a_sidecar_of_0_2_passes_on_it_is_not_certain_where_the_markers_go(sidecar: Sidecar, namespace: str) -> None:
+    """It names topics as its clients do, and they may mean those of another namespace."""
+    producer = Producer(sidecar, V2)
+    await producer.init()
+    peer = PeerTransactions(cast(Any, sidecar.transactions), cast(Any, sidecar.services.groups))
+    request = pb.VerifyTransactionRequest(
+        transactional_id="x", producer_id=producer.id, producer_epoch=producer.epoch, topic="t", partition=0, adds_partition=True,
+        namespace=namespace,
+    )  # fmt: skip
+    assert (await peer.verify(request)).number == 1
+    assert await producer.end(True) is NONE
+    await sidecar.transactions.coordinator.shards[0].completed("x", 5.0)
+    told = (await ended_transactions(sidecar.services, [producer.id]))[producer.id]
+    assert (told.number, told.has_marked(1)) == (1, bool(namespace))
+
+
+async def test_while_a_sidecar_of_0_2_is_there_nothing_is_certain(sidecar: Sidecar) -> None:
+    sidecar.transactions.coordinator._all_are_new = lambda: False
+    producer = Producer(sidecar, V1)
+    await producer.init()
+    await producer.send(b"a")
+    assert await producer.end(True) is NONE
+    await end_of(sidecar, True)
+    assert not (await ended_transactions(sidecar.services, [producer.id]))[producer.id].has_marked(1)
+
+
+async def test_partitions_that_ask_at_once_ask_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routing, "TOGETHER_SECONDS", 0.01)
+    asked: list[Sequence[int]] = []
+
+    async def ask(producer_ids: Sequence[int]) -> dict[int, EndedTransactions]:
+        asked.append(producer_ids)
+        if producer_ids[0] < 0:
+            raise PeerUnavailable("away")
+        return {producer_id: EndedTransactions(producer_id, 1) for producer_id in producer_ids}
+
+    together = EndedTogether(ask)
+    answers = await asyncio.gather(*(together.ended([number]) for number in (3, 1, 2)))
+    assert (asked, {one.number for answer in answers for one in answer.values()}) == ([[1, 2, 3]], {1, 2, 3})
+    for _ in range(2):
+        with pytest.raises(PeerUnavailable):
+            await together.ended([-1])
+    assert len(asked) == 3, "one that fails is asked again"
+
+
 async def test_a_coordinator_that_can_not_be_asked_keeps_nobody_from_what_others_tell(
     sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,7 +390,7 @@ async def test_a_coordinator_that_can_not_be_asked_keeps_nobody_from_what_others
     async def leaders() -> list[Leader]:
         return [Leader(name, number, "", name) for number, name in enumerate(("away", "there"))]
 
-    monkeypatch.setattr(sidecar.transactions.leaders, "all", leaders)
+    monkeypatch.setattr(sidecar.transactions, "known_leaders", leaders, raising=False)
     services = replace(sidecar.services, peers=cast(Any, Peers()))
     told = await ended_transactions(services, [7])
     assert told == {7: EndedTransactions(5, 6)}

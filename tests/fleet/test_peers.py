@@ -30,12 +30,12 @@ async def warm(partitions: Sequence[str]) -> None:
     warmed.extend(partitions)
 
 
-def answers(serve: Callable[[bytes, str], Awaitable[bytes]]) -> Answers:
+def answers(serve: Callable[[bytes, str, str], Awaitable[bytes]]) -> Answers:
     return Answers(serve=serve, topics_deleted=deleted.update, transactions=cast(Any, None), ping=ping, warm=warm)
 
 
 @asynccontextmanager
-async def serving(serve: Callable[[bytes, str], Awaitable[bytes]]) -> AsyncIterator[tuple[Peers, str]]:
+async def serving(serve: Callable[[bytes, str, str], Awaitable[bytes]]) -> AsyncIterator[tuple[Peers, str]]:
     server = ControlServer("me", answers(serve))
     port = await server.start("127.0.0.1", 0)
     peers = Peers(asyncio.get_running_loop().time)
@@ -47,7 +47,7 @@ async def serving(serve: Callable[[bytes, str], Awaitable[bytes]]) -> AsyncItera
 
 
 async def test_a_request_is_answered_by_the_sidecar_it_is_meant_for() -> None:
-    async def serve(frame: bytes, peer: str) -> bytes:
+    async def serve(frame: bytes, peer: str, namespace: str) -> bytes:
         return frame[::-1] + peer.encode()
 
     async with serving(serve) as (peers, address):
@@ -57,7 +57,7 @@ async def test_a_request_is_answered_by_the_sidecar_it_is_meant_for() -> None:
 
 
 async def test_nobody_there_and_a_request_that_can_not_be_read_are_failures_of_that_request() -> None:
-    async def serve(frame: bytes, peer: str) -> bytes:
+    async def serve(frame: bytes, peer: str, namespace: str) -> bytes:
         raise ProtocolError("nonsense")
 
     async with serving(serve) as (peers, address):
@@ -68,7 +68,7 @@ async def test_nobody_there_and_a_request_that_can_not_be_read_are_failures_of_t
 
 
 async def test_a_sidecar_without_room_for_a_request_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def serve(frame: bytes, peer: str) -> bytes:
+    async def serve(frame: bytes, peer: str, namespace: str) -> bytes:
         if frame == b"large":
             raise Overloaded("no bytes are left for requests")
         await asyncio.Event().wait()
@@ -98,7 +98,7 @@ async def test_what_is_offered_is_told_by_reflection() -> None:
 async def test_what_was_passed_on_runs_to_its_end_when_nobody_waits_any_more_and_is_waited_for() -> None:
     begun, go, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def serve(frame: bytes, peer: str) -> bytes:
+    async def serve(frame: bytes, peer: str, namespace: str) -> bytes:
         begun.set()
         await go.wait()
         ended.set()
@@ -122,7 +122,7 @@ async def test_what_was_passed_on_runs_to_its_end_when_nobody_waits_any_more_and
 async def test_a_peer_that_dies_in_a_long_poll_is_noticed() -> None:
     begun = asyncio.Event()
 
-    async def serve(frame: bytes, peer: str) -> bytes:
+    async def serve(frame: bytes, peer: str, namespace: str) -> bytes:
         begun.set()
         await asyncio.sleep(60)
         return b""
@@ -139,7 +139,7 @@ async def test_a_peer_that_dies_in_a_long_poll_is_noticed() -> None:
 
 
 async def test_others_are_told_of_deleted_topics() -> None:
-    async def serve(frame: bytes, peer: str) -> bytes:
+    async def serve(frame: bytes, peer: str, namespace: str) -> bytes:
         return b""
 
     deleted.clear()
@@ -151,7 +151,7 @@ async def test_others_are_told_of_deleted_topics() -> None:
 
 
 async def test_pings_and_what_is_to_be_opened_reach_the_sidecar_that_is_meant() -> None:
-    async def serve(frame: bytes, peer: str) -> bytes:
+    async def serve(frame: bytes, peer: str, namespace: str) -> bytes:
         return b""
 
     async with serving(serve) as (peers, address):

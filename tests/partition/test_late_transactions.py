@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -13,6 +14,7 @@ from handler.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog
+from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, open_partition, read_all
 from tests.support.transactions import COMMITTED, PRODUCER, Coordinator, committed_values, end, write
 
@@ -127,3 +129,19 @@ async def test_one_that_has_just_begun_is_not_asked_about() -> None:
     partition.tick(now + 3 * LOOK_SECONDS)
     await until(lambda: coordinators.asked)
     partition.close()
+
+
+async def test_what_was_kept_before_shows_it_to_nobody() -> None:
+    """Nothing is written behind it, and its coordinator has forgotten the producer when the partition is opened again."""
+    log, states = MemoryLog(), MemoryStates()
+    writer = open_partition(log, "kafka-sidecar-writer", states=states)
+    await write(writer, Coordinator(NUMBER), b"late", sequence=0)
+    await append(writer, batch(b"behind"))
+    await asyncio.gather(*writer.close())
+    hiding = open_partition(log, "kafka-sidecar-hiding", states=states, ask_ended=Coordinators(EndedTransactions(NUMBER, 1)))
+    await hiding.opened()
+    await until(lambda: hiding.last_stable_offset == 2)
+    await asyncio.gather(*hiding.close())
+    later = open_partition(log, "kafka-sidecar-later", states=states, ask_ended=Coordinators())
+    assert await committed_values(later) == [b"behind"]
+    later.close()

@@ -103,7 +103,8 @@ class MemoryAdmin:
         self._find_namespace(namespace)
         there = [(topic, partitions) for topic, (partitions, _) in self.there.items() if topic.startswith(f"persistent://{namespace}/")]
         logs = [[f"{topic}-partition-{index}" for index in range(partitions)] or [topic] for topic, partitions in there]
-        return [log for of_one in logs for log in of_one]
+        lost = {f"{topic}-partition-0" for topic in self.lost_partition}
+        return [log for of_one in logs for log in of_one if log not in lost]
 
     async def describe(self, topic: str) -> DescribedTopic:
         await self._answer()
@@ -261,6 +262,9 @@ class LocalTransactions:
 
     def ensure_candidate(self) -> None:
         pass
+
+    async def known_leaders(self) -> list[Leader]:
+        return []
 
     def is_here(self, transactional_id: str) -> bool:
         return self.coordinator.shards[0].term.phase is Phase.LEADING

@@ -178,6 +178,20 @@ async def test_a_deleted_topic_that_somebody_asks_for_is_looked_for_again_soon()
     assert known.may_have(TOPIC, 1)
 
 
+@pytest.mark.parametrize("partitions", [0, 2])
+async def test_a_partition_is_there_if_pulsar_has_its_log(partitions: int) -> None:
+    admin = MemoryAdmin()
+    admin.make("t", partitions)
+    topics = catalog(cast(Any, admin))
+    assert await topics.has_partition(TOPIC, 0)
+    assert await topics.has_partition(TOPIC, 1) is (partitions == 2)
+    assert not await topics.has_partition(TOPIC, 2)
+    assert not await topics.has_partition(TopicName("public", "default", "missing"), 0)
+    if partitions:
+        admin.lost_partition.add(TOPIC.pulsar)
+        assert [await topics.has_partition(TOPIC, index) for index in (0, 1)] == [False, True], "though the topic counts two"
+
+
 async def test_topics_that_are_being_made_are_made_when_the_process_ends() -> None:
     admin = ScriptedAdmin(slow="partitions")
     topics = catalog(admin)

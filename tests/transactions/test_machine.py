@@ -15,6 +15,7 @@ from handler.transactions.metadata import COMPLETED, MAX_EPOCH, PREPARED, Transa
 from handler.wire.error_code import ErrorCode
 
 A, B = ("t", 0), ("t", 1)
+NONE = ErrorCode.NONE
 IN_A, IN_BOTH = frozenset({A}), frozenset({A, B})
 EMPTY, ONGOING = TransactionState.EMPTY, TransactionState.ONGOING
 PREPARE_COMMIT, PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT
@@ -109,6 +110,17 @@ def test_it_is_remembered_from_which_number_on_a_coordinator_of_this_release_has
     later = replace(begun, state=COMPLETE_COMMIT)
     assert later.ended_number == 6
     assert metadata_of(machine.add_partitions(later, Producer(PID, 3), IN_A, 0, 9, is_changing=False)).marked_from == 6
+
+
+def test_it_is_forgotten_where_it_is_not_certain_which_partitions_they_are() -> None:
+    begun = metadata_of(machine.add_partitions(given(EMPTY), Producer(PID, 3), IN_A, 0, 9, is_changing=False))
+    for partitions in (IN_A, IN_BOTH):
+        joined = metadata_of(machine.add_partitions(begun, Producer(PID, 3), partitions, 0, 9, is_changing=False, is_certain=False))
+        assert (joined.partitions, joined.marked_from) == (partitions, 0)
+        assert machine.add_partitions(joined, Producer(PID, 3), partitions, 0, 9, is_changing=False, is_certain=False) is NONE
+        assert machine.add_partitions(joined, Producer(PID, 3), partitions, 0, 9, is_changing=False) is NONE
+    unsure = metadata_of(machine.add_partitions(given(EMPTY), Producer(PID, 3), IN_A, 0, 9, is_changing=False, is_certain=False))
+    assert unsure.marked_from == 0
 
 
 def test_further_ones_join_it() -> None:

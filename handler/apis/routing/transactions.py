@@ -25,7 +25,7 @@ from handler.fleet.peers import Peers
 from handler.fleet.server import TransactionService
 from handler.groups.coordinator import Commit
 from handler.groups.service import OFFSETS_TOPIC, GroupRuntime
-from handler.partition.late_transactions import EndedTransactions
+from handler.partition.late_transactions import AskEnded, EndedTransactions
 from handler.telemetry.limits import RateLimitedLog
 from handler.topics.names import TopicNames
 from handler.transactions.machine import Producer
@@ -35,6 +35,8 @@ from handler.wire.error_code import ErrorCode
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
+# After a start many partitions are opened within a second.
+TOGETHER_SECONDS: Final = 0.5
 # Since when a batch adds its partition to the transaction (KIP-890).
 ADDS_PARTITION_SINCE: Final = 12
 ABORTABLE_SINCE: Final = 11
@@ -86,7 +88,7 @@ async def number_of(
     topic = services.names.translated(partition[0], services.names.of(leader.namespace))
     request = VerifyTransactionRequest(
         to=leader.name, transactional_id=transactional_id, producer_id=producer.producer_id, producer_epoch=producer.epoch,
-        topic=topic, partition=partition[1], adds_partition=adds,
+        topic=topic, partition=partition[1], adds_partition=adds, namespace=services.names.default_namespace,
     )  # fmt: skip
     response = await services.peers.verify_transaction(leader.control, request)
     error = ErrorCode(response.error_code)
@@ -95,7 +97,7 @@ async def number_of(
 
 async def ended_transactions(services: Coordinators, producer_ids: Sequence[int]) -> Mapping[int, EndedTransactions]:
     """What the coordinators say of these producers, those that can be asked now. May raise SidecarError."""
-    leaders = await services.transactions.leaders.all()
+    leaders = await services.transactions.leaders.known_leaders()
     own = PeerTransactions(services.transactions, services.groups).ended(EndedTransactionsRequest(producer_ids=producer_ids))
     asked = [
         services.peers.ended_transactions(leader.control, EndedTransactionsRequest(to=leader.name, producer_ids=producer_ids))
@@ -108,6 +110,27 @@ async def ended_transactions(services: Coordinators, producer_ids: Sequence[int]
     told = [one for answer in answers if not isinstance(answer, BaseException) for one in answer.producers]
     # Where it is not known from which number on, it is none.
     return {one.producer_id: EndedTransactions(one.number, one.marked_from or one.number + 1) for one in told}
+
+
+class EndedTogether:
+    """Partitions that ask at about the same time ask together."""
+
+    def __init__(self, ask: AskEnded) -> None:
+        self._ask = ask
+        self._wanted: set[int] = set()
+        self._asking: asyncio.Task[Mapping[int, EndedTransactions]] | None = None
+
+    async def ended(self, producer_ids: Sequence[int]) -> Mapping[int, EndedTransactions]:
+        self._wanted.update(producer_ids)
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask_soon())
+            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())  # also where nobody waits any more
+        return await asyncio.shield(self._asking)
+
+    async def _ask_soon(self) -> Mapping[int, EndedTransactions]:
+        await asyncio.sleep(TOGETHER_SECONDS)
+        wanted, self._wanted, self._asking = sorted(self._wanted), set(), None
+        return await self._ask(wanted)
 
 
 async def commit_offsets(
@@ -144,7 +167,9 @@ class PeerTransactions(TransactionService):
         producer = Producer(request.producer_id, request.producer_epoch)
         partition = request.topic, request.partition
         try:
-            answer = await self.transactions.coordinator.verify(request.transactional_id, producer, partition, adds=request.adds_partition)
+            answer = await self.transactions.coordinator.verify(
+                request.transactional_id, producer, partition, adds=request.adds_partition, is_certain=bool(request.namespace)
+            )
         except CoordinatorError as refused:
             answer = refused.error
         if isinstance(answer, ErrorCode):
@@ -152,7 +177,7 @@ class PeerTransactions(TransactionService):
         return VerifyTransactionResponse(number=answer)
 
     async def ended(self, request: EndedTransactionsRequest) -> EndedTransactionsResponse:
-        found = await self.transactions.coordinator.of_producers(frozenset(request.producer_ids))
+        found = self.transactions.coordinator.of_producers(frozenset(request.producer_ids))
         return EndedTransactionsResponse(
             producers=[
                 Ended(producer_id=producer_id, number=metadata.ended_number, marked_from=metadata.marked_from)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n handler/control/v1/control.proto\x12\x18kafka_sidecar.control.v1\"9\n\x0bPingRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x0e\n\x06sender\x18\x02 \x01(\t\x12\x0e\n\x06serves\x18\x03 \x01(\x08\"?\n\x0cPingResponse\x12\x0e\n\x06serves\x18\x01 \x01(\x08\x12\x0e\n\x06silent\x18\x02 \x03(\t\x12\x0f\n\x07missing\x18\x03 \x03(\t\"-\n\x0bWarmRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\t\"\x0e\n\x0cWarmResponse\"L\n\x0e\x46orwardRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\r\n\x05\x66rame\x18\x02 \x01(\x0c\x12\x0c\n\x04peer\x18\x03 \x01(\t\x12\x11\n\tnamespace\x18\x04 \x01(\t\"E\n\x14TopicsDeletedRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x0e\n\x06topics\x18\x02 \x03(\t\x12\x11\n\ttopic_ids\x18\x03 \x03(\x0c\"\x17\n\x15TopicsDeletedResponse\" \n\x0f\x46orwardResponse\x12\r\n\x05\x66rame\x18\x01 \x01(\x0c\"\xa7\x01\n\x18VerifyTransactionRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x18\n\x10transactional_id\x18\x02 \x01(\t\x12\x13\n\x0bproducer_id\x18\x03 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x04 \x01(\x05\x12\r\n\x05topic\x18\x05 \x01(\t\x12\x11\n\tpartition\x18\x06 \x01(\x05\x12\x16\n\x0e\x61\x64\x64s_partition\x18\x07 \x01(\x08\"?\n\x19VerifyTransactionResponse\x12\x12\n\nerror_code\x18\x01 \x01(\x05\x12\x0e\n\x06number\x18\x02 \x01(\x03\"<\n\x18\x45ndedTransactionsRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x14\n\x0cproducer_ids\x18\x02 \x03(\x03\"[\n\x19\x45ndedTransactionsResponse\x12>\n\tproducers\x18\x01 \x03(\x0b\x32+.kafka_sidecar.control.v1.EndedTransactions\"M\n\x11\x45ndedTransactions\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x0e\n\x06number\x18\x02 \x01(\x03\x12\x13\n\x0bmarked_from\x18\x03 \x01(\x03\"j\n\x11\x45ndOffsetsRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x13\n\x0bproducer_id\x18\x03 \x01(\x03\x12\x0e\n\x06number\x18\x04 \x01(\x03\x12\x11\n\tcommitted\x18\x05 \x01(\x08\"(\n\x12\x45ndOffsetsResponse\x12\x12\n\nerror_code\x18\x01 \x01(\x05\x32\xee\x05\n\x07\x43ontrol\x12U\n\x04Ping\x12%.kafka_sidecar.control.v1.PingRequest\x1a&.kafka_sidecar.control.v1.PingResponse\x12U\n\x04Warm\x12%.kafka_sidecar.control.v1.WarmRequest\x1a&.kafka_sidecar.control.v1.WarmResponse\x12^\n\x07\x46orward\x12(.kafka_sidecar.control.v1.ForwardRequest\x1a).kafka_sidecar.control.v1.ForwardResponse\x12p\n\rTopicsDeleted\x12..kafka_sidecar.control.v1.TopicsDeletedRequest\x1a/.kafka_sidecar.control.v1.TopicsDeletedResponse\x12|\n\x11VerifyTransaction\x12\x32.kafka_sidecar.control.v1.VerifyTransactionRequest\x1a\x33.kafka_sidecar.control.v1.VerifyTransactionResponse\x12|\n\x11\x45ndedTransactions\x12\x32.kafka_sidecar.control.v1.EndedTransactionsRequest\x1a\x33.kafka_sidecar.control.v1.EndedTransactionsResponse\x12g\n\nEndOffsets\x12+.kafka_sidecar.control.v1.EndOffsetsRequest\x1a,.kafka_sidecar.control.v1.EndOffsetsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n handler/control/v1/control.proto\x12\x18kafka_sidecar.control.v1\"9\n\x0bPingRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x0e\n\x06sender\x18\x02 \x01(\t\x12\x0e\n\x06serves\x18\x03 \x01(\x08\"?\n\x0cPingResponse\x12\x0e\n\x06serves\x18\x01 \x01(\x08\x12\x0e\n\x06silent\x18\x02 \x03(\t\x12\x0f\n\x07missing\x18\x03 \x03(\t\"-\n\x0bWarmRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\t\"\x0e\n\x0cWarmResponse\"L\n\x0e\x46orwardRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\r\n\x05\x66rame\x18\x02 \x01(\x0c\x12\x0c\n\x04peer\x18\x03 \x01(\t\x12\x11\n\tnamespace\x18\x04 \x01(\t\"E\n\x14TopicsDeletedRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x0e\n\x06topics\x18\x02 \x03(\t\x12\x11\n\ttopic_ids\x18\x03 \x03(\x0c\"\x17\n\x15TopicsDeletedResponse\" \n\x0f\x46orwardResponse\x12\r\n\x05\x66rame\x18\x01 \x01(\x0c\"\xba\x01\n\x18VerifyTransactionRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x18\n\x10transactional_id\x18\x02 \x01(\t\x12\x13\n\x0bproducer_id\x18\x03 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x04 \x01(\x05\x12\r\n\x05topic\x18\x05 \x01(\t\x12\x11\n\tpartition\x18\x06 \x01(\x05\x12\x16\n\x0e\x61\x64\x64s_partition\x18\x07 \x01(\x08\x12\x11\n\tnamespace\x18\x08 \x01(\t\"?\n\x19VerifyTransactionResponse\x12\x12\n\nerror_code\x18\x01 \x01(\x05\x12\x0e\n\x06number\x18\x02 \x01(\x03\"<\n\x18\x45ndedTransactionsRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x14\n\x0cproducer_ids\x18\x02 \x03(\x03\"[\n\x19\x45ndedTransactionsResponse\x12>\n\tproducers\x18\x01 \x03(\x0b\x32+.kafka_sidecar.control.v1.EndedTransactions\"M\n\x11\x45ndedTransactions\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x0e\n\x06number\x18\x02 \x01(\x03\x12\x13\n\x0bmarked_from\x18\x03 \x01(\x03\"j\n\x11\x45ndOffsetsRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x13\n\x0bproducer_id\x18\x03 \x01(\x03\x12\x0e\n\x06number\x18\x04 \x01(\x03\x12\x11\n\tcommitted\x18\x05 \x01(\x08\"(\n\x12\x45ndOffsetsResponse\x12\x12\n\nerror_code\x18\x01 \x01(\x05\x32\xee\x05\n\x07\x43ontrol\x12U\n\x04Ping\x12%.kafka_sidecar.control.v1.PingRequest\x1a&.kafka_sidecar.control.v1.PingResponse\x12U\n\x04Warm\x12%.kafka_sidecar.control.v1.WarmRequest\x1a&.kafka_sidecar.control.v1.WarmResponse\x12^\n\x07\x46orward\x12(.kafka_sidecar.control.v1.ForwardRequest\x1a).kafka_sidecar.control.v1.ForwardResponse\x12p\n\rTopicsDeleted\x12..kafka_sidecar.control.v1.TopicsDeletedRequest\x1a/.kafka_sidecar.control.v1.TopicsDeletedResponse\x12|\n\x11VerifyTransaction\x12\x32.kafka_sidecar.control.v1.VerifyTransactionRequest\x1a\x33.kafka_sidecar.control.v1.VerifyTransactionResponse\x12|\n\x11\x45ndedTransactions\x12\x32.kafka_sidecar.control.v1.EndedTransactionsRequest\x1a\x33.kafka_sidecar.control.v1.EndedTransactionsResponse\x12g\n\nEndOffsets\x12+.kafka_sidecar.control.v1.EndOffsetsRequest\x1a,.kafka_sidecar.control.v1.EndOffsetsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -48,19 +48,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FORWARDRESPONSE']._serialized_start=423
   _globals['_FORWARDRESPONSE']._serialized_end=455
   _globals['_VERIFYTRANSACTIONREQUEST']._serialized_start=458
-  _globals['_VERIFYTRANSACTIONREQUEST']._serialized_end=625
-  _globals['_VERIFYTRANSACTIONRESPONSE']._serialized_start=627
-  _globals['_VERIFYTRANSACTIONRESPONSE']._serialized_end=690
-  _globals['_ENDEDTRANSACTIONSREQUEST']._serialized_start=692
-  _globals['_ENDEDTRANSACTIONSREQUEST']._serialized_end=752
-  _globals['_ENDEDTRANSACTIONSRESPONSE']._serialized_start=754
-  _globals['_ENDEDTRANSACTIONSRESPONSE']._serialized_end=845
-  _globals['_ENDEDTRANSACTIONS']._serialized_start=847
-  _globals['_ENDEDTRANSACTIONS']._serialized_end=924
-  _globals['_ENDOFFSETSREQUEST']._serialized_start=926
-  _globals['_ENDOFFSETSREQUEST']._serialized_end=1032
-  _globals['_ENDOFFSETSRESPONSE']._serialized_start=1034
-  _globals['_ENDOFFSETSRESPONSE']._serialized_end=1074
-  _globals['_CONTROL']._serialized_start=1077
-  _globals['_CONTROL']._serialized_end=1827
+  _globals['_VERIFYTRANSACTIONREQUEST']._serialized_end=644
+  _globals['_VERIFYTRANSACTIONRESPONSE']._serialized_start=646
+  _globals['_VERIFYTRANSACTIONRESPONSE']._serialized_end=709
+  _globals['_ENDEDTRANSACTIONSREQUEST']._serialized_start=711
+  _globals['_ENDEDTRANSACTIONSREQUEST']._serialized_end=771
+  _globals['_ENDEDTRANSACTIONSRESPONSE']._serialized_start=773
+  _globals['_ENDEDTRANSACTIONSRESPONSE']._serialized_end=864
+  _globals['_ENDEDTRANSACTIONS']._serialized_start=866
+  _globals['_ENDEDTRANSACTIONS']._serialized_end=943
+  _globals['_ENDOFFSETSREQUEST']._serialized_start=945
+  _globals['_ENDOFFSETSREQUEST']._serialized_end=1051
+  _globals['_ENDOFFSETSRESPONSE']._serialized_start=1053
+  _globals['_ENDOFFSETSRESPONSE']._serialized_end=1093
+  _globals['_CONTROL']._serialized_start=1096
+  _globals['_CONTROL']._serialized_end=1846
 # @@protoc_insertion_point(module_scope)

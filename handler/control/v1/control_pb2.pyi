@@ -71,7 +71,7 @@ class ForwardResponse(_message.Message):
     def __init__(self, frame: _Optional[bytes] = ...) -> None: ...
 
 class VerifyTransactionRequest(_message.Message):
-    __slots__ = ("to", "transactional_id", "producer_id", "producer_epoch", "topic", "partition", "adds_partition")
+    __slots__ = ("to", "transactional_id", "producer_id", "producer_epoch", "topic", "partition", "adds_partition", "namespace")
     TO_FIELD_NUMBER: _ClassVar[int]
     TRANSACTIONAL_ID_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
@@ -79,6 +79,7 @@ class VerifyTransactionRequest(_message.Message):
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     ADDS_PARTITION_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     to: str
     transactional_id: str
     producer_id: int
@@ -86,7 +87,8 @@ class VerifyTransactionRequest(_message.Message):
     topic: str
     partition: int
     adds_partition: bool
-    def __init__(self, to: _Optional[str] = ..., transactional_id: _Optional[str] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., adds_partition: _Optional[bool] = ...) -> None: ...
+    namespace: str
+    def __init__(self, to: _Optional[str] = ..., transactional_id: _Optional[str] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., adds_partition: _Optional[bool] = ..., namespace: _Optional[str] = ...) -> None: ...
 
 class VerifyTransactionResponse(_message.Message):
     __slots__ = ("error_code", "number")

@@ -41,6 +41,9 @@ WAIT_MS: Final = 300
 # Of producers' clocks.
 SKEW_MS: Final = (-3_000, 3_000)
 ALL: Final = -1
+LATEST: Final = -1
+EARLIEST: Final = -2
+LOG_START: Final = 0
 Answer = tuple[ErrorCode, int]
 
 
@@ -232,6 +235,8 @@ class Consumer:
             try:
                 if self._draw.random() < 0.2:
                     await self.end()
+                if self._draw.random() < 0.05:
+                    await self.start()
                 await self.fetch()
             except Lost:
                 await asyncio.sleep(RETRY_SECONDS)
@@ -243,19 +248,30 @@ class Consumer:
         if leader is None:
             return None
         acknowledged = self._history.end
-        told = await list_offset(self._client, leader, self._place, -1)
+        told = await list_offset(self._client, leader, self._place, LATEST, is_committed=self._is_committed)
         if told.error_code in RETRIABLE:
             return None
         self._history.counts["end"] += 1
         if told.error_code is not ErrorCode.NONE:
             raise Violation(f"{self._client.name} asks where {self._place} ends, and is told {told.error_code.name}")
-        if told.offset < acknowledged:
-            raise Violation(
-                f"{self._client.name} is told by {leader[0]} that {self._place} ends at {told.offset}: {acknowledged} were acknowledged"
-            )
+        by = f"{self._client.name} through {leader[0]}"
+        if self._is_committed:
+            self._history.check_stable(told.offset, LOG_START, by)
+        elif told.offset < acknowledged:
+            raise Violation(f"{self._place} ends at {told.offset} for {by}: {acknowledged} were acknowledged")
         if told.offset > self._written_to():
-            raise Violation(f"{self._client.name} is told by {leader[0]} that {self._place} ends at {told.offset}: so much is not written")
+            raise Violation(f"{self._place} ends at {told.offset} for {by}: so much is not written")
         return told.offset
+
+    async def start(self) -> None:
+        """Nothing is ever taken from these logs. Raises Lost."""
+        leader = await self._client.leader(*self._place)
+        if leader is None:
+            return
+        told = await list_offset(self._client, leader, self._place, EARLIEST)
+        if told.error_code not in RETRIABLE and (told.error_code, told.offset) != (ErrorCode.NONE, LOG_START):
+            raise Violation(f"{self._place} begins at {told.offset} for {self._client.name}, {told.error_code.name}")
+        self._history.counts["start"] += 1
 
     async def has_end(self) -> bool:
         """Whether it is told where the partition ends. Raises Lost."""
@@ -280,8 +296,19 @@ class Consumer:
             await asyncio.sleep(RETRY_SECONDS)
         elif told.error_code is not ErrorCode.NONE:
             raise Violation(f"{self._client.name} reads {self._place} at {self.offset}, and is told {told.error_code.name}")
-        elif told.records:
-            self._take(b"".join(told.records), told, leader)
+        else:
+            self._check_ends(told, leader)
+            if told.records:
+                self._take(b"".join(told.records), told, leader)
+
+    def _check_ends(self, told: PartitionData, leader: Address) -> None:
+        by = f"{self._client.name} through {leader[0]}"
+        if told.high_watermark < 0 and not any(told.records or ()):
+            return  # the partition is being opened
+        if not told.log_start_offset == LOG_START <= told.last_stable_offset <= told.high_watermark <= self._written_to():
+            bounds = f"{told.log_start_offset}, {told.last_stable_offset}, {told.high_watermark}"
+            raise Violation(f"{self._place} has log start, stable end and end at {bounds} for {by}, and {self._written_to()} are written")
+        self._history.check_stable(told.last_stable_offset, LOG_START, by)
 
     def _take(self, records: bytes, told: PartitionData, leader: Address) -> None:
         self._history.counts["fetch"] += 1
@@ -338,10 +365,13 @@ class Searcher:
         return False
 
 
-async def list_offset(client: KafkaClient, at: Address, place: Place, timestamp: int) -> ListOffsetsPartitionResponse:
+async def list_offset(
+    client: KafkaClient, at: Address, place: Place, timestamp: int, *, is_committed: bool = False
+) -> ListOffsetsPartitionResponse:  # fmt: skip
     """Raises Lost."""
     partition = ListOffsetsPartition(partition_index=place.partition, timestamp=timestamp)
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=place.topic, partitions=[partition])])
+    topics = [ListOffsetsTopic(name=place.topic, partitions=[partition])]
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=int(is_committed), topics=topics)
     return (await client.ask(at, request, ListOffsetsResponse, LIST_OFFSETS_VERSION)).topics[0].partitions[0]
 
 

@@ -49,7 +49,7 @@ def test_a_planted_fault_is_found(name: str) -> None:
 def test_each_kind_of_client_is_answered() -> None:
     counts = run_plan(drawn(6)).counts
     assert {kind for kind, count in counts.items() if count} == {
-        "commit", "committed", "end", "end transaction", "fetch", "produce", "search", "share of a member",
+        "commit", "committed", "end", "end transaction", "fetch", "produce", "search", "share of a member", "start",
     }  # fmt: skip
 
 
