@@ -1,11 +1,11 @@
-"""Transactions that are open in the log, though they have ended: their batches landed behind their markers.
+"""Transactions that are open in the log although they have ended: their batches landed behind their markers.
 
 A fold that has seen the marker hides such a batch. If retention has taken the marker, and no sidecar remembers it, the batch opens its
 transaction once more. Nobody would end it, and consumers of read_committed would wait until retention takes the batch, too. But the
-coordinator of the transaction knows that it has ended, and that it wrote the marker to this very log.
+coordinator knows that the transaction has ended, and that its marker was in this log.
 
-partition opens, or once a minute ─▶ what has been open for long? ─▶ coordinators: which have ended? ─▶ read the log to its end
-                                                                             hide what is open yet ◀─┘
+partition opens, or a minute passes ─▶ which transactions have long been open? ─▶ coordinators: which of them have ended?
+                                                     those still open are hidden ◀─ the log is read to its end ◀─┘
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ ANSWER_SECONDS: Final = 10.0
 
 
 class EndedTransactions(NamedTuple):
-    """What its coordinator says of a producer: all numbers up to `number` have ended. The markers of those from `marked_from` on are in the
-    logs of the topics that the producer wrote to: releases before 0.3 could take another topic for one of them.
+    """Of one producer: its transactions up to `number` have ended. From `marked_from` on their markers were written to the topics of the
+    producer. With a sidecar of 0.2 in between, a marker may have gone to a topic of the same name in another namespace.
     """
 
     number: int

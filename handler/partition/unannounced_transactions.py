@@ -34,8 +34,8 @@ class UnannouncedTransactions:
         self._transactions = transactions
 
     def begin_in(self, content: Content, position: Position, none_up_to: Position | None) -> bool:
-        """Whether an entry has a part of a transaction that nobody has announced. `none_up_to`: what stood in the log up to there was there
-        when it was asked, and nobody had announced any.
+        """Whether an entry has a part of a transaction that nobody has announced. `none_up_to`: the last entry when the fold began, if no
+        transaction had been announced by then.
         """
         known_from = self._transactions.known_from
         if content.is_foreign:

@@ -18,7 +18,7 @@ class Unavailable(PulsarError):
 
 
 class Undescribed(Unavailable):
-    """The topic is there, and its log, or that of its first partition, tells nothing now: it is being made, or was lost."""
+    """The topic exists, but Pulsar can't describe its log, or that of its first partition: it is being made, or was lost."""
 
 
 class TopicMissing(PulsarError):

@@ -40,7 +40,7 @@ GROWN_SECONDS: Final = 40.0
 MOST_NEIGHBOURS: Final = 100
 # For so long nothing is opened for a topic that was deleted, unless it is seen to be there again.
 GONE_SECONDS: Final = 60.0
-# After that, if a client asks for it, Pulsar is asked: it may have been made anew. Each time that it is not there this begins again.
+# How long a topic counts as deleted before a client's request makes the sidecar look again: somebody may have created it anew.
 AGAIN_SECONDS: Final = 2.0
 # Clients go on asking for a few of them; more would be somebody guessing names.
 MAX_GONE: Final = 1_000
@@ -150,7 +150,7 @@ class Catalog:
         return None if topic is None else self._clock() - topic.learnt_at
 
     def look_again_soon(self, name: TopicName) -> None:
-        """Somebody asks for a topic that was deleted: it may have been made anew through another sidecar. Nobody waits for the answer."""
+        """A client wants a deleted topic: another sidecar may have created it anew. Looks in the background."""
         gone = self._gone.get(name)
         if gone is not None and name not in self._looking and self._clock() >= gone.learnt_at + AGAIN_SECONDS:
             self._look_beside(name)

@@ -78,7 +78,7 @@ class AdminHttp:
                 raise Unavailable(f"{method} {url}: {error}") from error
             if response.status not in (302, 307):
                 if response.status == 404:
-                    await self._check_that_it_knows_anything(url, f"{method} {url}")
+                    await self._check_broker_behind(url, f"{method} {url}")
                 return _checked(method, url, response)
             location = response.headers.get("location")
             if not location:
@@ -86,11 +86,12 @@ class AdminHttp:
             url = urljoin(url, location)
         raise Unavailable(f"{method} {path} was redirected {MAX_REDIRECTS} times")
 
-    async def _check_that_it_knows_anything(self, url: str, asked: str) -> None:
-        """Raises Unavailable where a 404 says nothing. A broker that has just started, or an ingress whose brokers are away, may answer 404
-        to every question. If that counted, clients would drop topics that are there, and sidecars would forget what they have stored.
+    async def _check_broker_behind(self, url: str, question: str) -> None:
+        """Raises Unavailable if a 404 comes from no working broker. A broker that has just started may answer 404 to every question, and so
+        may an ingress without brokers. Clients would drop existing topics then, and sidecars would forget what they have stored. A working
+        broker lists its clusters, so that list is asked for behind each 404.
 
-        Where an ingress hands each question to another broker, this one says nothing of the broker that was asked first.
+        An ingress may send the second question to another broker. Then the list proves nothing of the first one.
         """
         clusters = urljoin(url, _CLUSTERS)
         try:
@@ -98,9 +99,9 @@ class AdminHttp:
             if answer.status == 200:
                 texts(answer.json())
         except (NotConnected, NoAnswer, ValueError, TypeError) as error:
-            raise _NotReached(f"{asked}: 404, and then of {_CLUSTERS}: {error or 'nothing that a broker says'}") from error
-        if answer.status not in (200, 401, 403):  # who has no right to look at them asks a broker
-            raise _NotReached(f"{asked}: 404, and {answer.status} to {_CLUSTERS}, which each broker knows")
+            raise _NotReached(f"{question}: 404, and then of {_CLUSTERS}: {error or 'nothing that a broker says'}") from error
+        if answer.status not in (200, 401, 403):  # 401 and 403: a broker answers, and this role may not list them
+            raise _NotReached(f"{question}: 404, and {answer.status} to {_CLUSTERS}, which each broker knows")
 
     async def get(self, path: str, read: Callable[[Any], T], **params: str) -> T:
         """The answer as `read` understands it; Unavailable where no broker would answer so: a proxy's page, say."""

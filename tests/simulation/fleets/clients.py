@@ -35,7 +35,7 @@ FETCH_VERSION: Final = 11
 LIST_OFFSETS_VERSION: Final = 7
 INIT_VERSION: Final = 4
 GROUP: Final = 0
-IN_FLIGHT: Final = 3
+IN_FLIGHT: Final = 5
 FETCH_BYTES: Final = 2_000
 WAIT_MS: Final = 300
 # Of producers' clocks.
@@ -114,7 +114,7 @@ async def send(
 
 
 class Producer:
-    """An idempotent one. It has up to three batches of a partition on their way, and sends those without an answer again, in order."""
+    """An idempotent one. It has up to five batches of a partition on their way, and sends those without an answer again, in order."""
 
     def __init__(self, client: KafkaClient, place: Place, history: TimedHistory, draw: Random, goes_on: Callable[[], bool]) -> None:
         self._client = client

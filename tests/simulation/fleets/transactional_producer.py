@@ -24,7 +24,7 @@ from handler.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from tests.simulation.fleets.clients import GROUP, INIT_VERSION, Place, TimedHistory, Written, send
+from tests.simulation.fleets.clients import GROUP, IN_FLIGHT, INIT_VERSION, Place, TimedHistory, Written, send
 from tests.simulation.fleets.kafka_client import RETRIABLE, RETRY_SECONDS, KafkaClient, Lost
 from tests.simulation.fleets.offsets import FETCH_VERSION
 from tests.simulation.history import Violation
@@ -101,7 +101,7 @@ class TransactionalProducer:
         if self._versions.adds_first:
             await self._add(places)
         for place in places:
-            count = self._draw.randint(1, 3)
+            count = self._draw.randint(1, IN_FLIGHT)
             batches = [self._batch(place, number) for number in range(count)]
             self._open[place] = [value for written in batches for value in written.values]
             await self._send_all(place, batches[: self._draw.randint(0, count)] if dies else batches)
