@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+from kio.schema.describe_producers.v0.request import TopicRequest
+from kio.schema.types import TopicName
+from kio.schema.write_txn_markers.v1.request import WritableTxnMarker, WritableTxnMarkerTopic
+from kio.static.primitive import i16, i32
 
 from integration.fleet import Load, gateways, pass_over, wait_until_all_lead
-from integration.kafka_clients import QUIET, create
+from integration.kafka_clients import QUIET, consumer, create, offset_at, produce
 from integration.launcher.jars import CACHE
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
-from integration.patience import LONG
+from integration.patience import LONG, wait_for
+from integration.raw import RawConnection
+from integration.support import admin
 
 pytestmark = pytest.mark.soak
 
@@ -95,6 +104,100 @@ def fleet(broker: Standalone, last_release: Path, tmp_path: Path) -> Iterator[li
     yield sidecars
     for sidecar in sidecars:
         sidecar.kill()
+
+
+async def end_transaction(address: str, topic: str, *, commit: bool) -> None:
+    """As `kafka-transactions abort` does it, which can't commit."""
+    connection = await RawConnection.open(address)
+    described = await connection.ask(61, 0, topics=(TopicRequest(name=TopicName(topic), partition_indexes=(i32(0),)),))
+    producers = described.topics[0].partitions[0].active_producers
+    (open_one,) = [one for one in producers if one.current_txn_start_offset >= 0]
+    marker = WritableTxnMarker(
+        producer_id=open_one.producer_id, producer_epoch=i16(open_one.producer_epoch), transaction_result=commit, coordinator_epoch=i32(0),
+        topics=(WritableTxnMarkerTopic(name=TopicName(topic), partition_indexes=(i32(0),)),),
+    )  # fmt: skip
+    answer = await connection.ask(27, 1, markers=(marker,))
+    assert answer.markers[0].topics[0].partitions[0].error_code == 0
+    connection.close()
+
+
+def write_in_a_transaction(sidecar: SidecarProcess, topic: str, value: bytes, *, commit: bool) -> None:
+    client = Producer({"bootstrap.servers": sidecar.address, "transactional.id": f"{topic} of {sidecar.port}", **QUIET})
+    client.init_transactions(60)
+    client.begin_transaction()
+    client.produce(topic, value, partition=0)
+    client.flush(LONG)
+    if commit:
+        client.commit_transaction(60)
+    else:
+        client.abort_transaction(60)
+
+
+def end_of(sidecar: SidecarProcess, topic: str, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> int:
+    return offset_at(AdminClient({"bootstrap.servers": sidecar.address}), TopicPartition(topic, 0), OffsetSpec.latest(), isolation)
+
+
+def values(sidecar: SidecarProcess, topic: str, isolation: IsolationLevel) -> list[bytes]:
+    """All that consumers of this isolation level are given."""
+    end = end_of(sidecar, topic, isolation)
+    client = consumer(sidecar.address, **{"isolation.level": isolation.name.lower()})
+    client.assign([TopicPartition(topic, 0, 0)])
+    found: list[bytes] = []
+
+    def is_at_the_end() -> bool:
+        message = client.poll(0.5)
+        if message is not None and message.error() is None:
+            found.append(message.value())
+        return end == 0 or client.position([TopicPartition(topic, 0)])[0].offset >= end
+
+    wait_for(is_at_the_end)
+    client.close()
+    return found
+
+
+def write_where_the_marker_goes_astray(team: SidecarProcess, others: SidecarProcess) -> str:
+    """A transaction of a team that is coordinated by the others' sidecar. Which one coordinates an id is Pulsar's election."""
+    for number in range(20):
+        topic = f"orders{number}"
+        for sidecar in (others, team):
+            create(sidecar.address, topic, 1)
+        write_in_a_transaction(team, topic, b"paid", commit=True)
+        wait_for(lambda topic=topic: end_of(team, topic) == 2 or end_of(others, topic) == 1)  # type: ignore[misc]
+        if end_of(others, topic):
+            return topic
+    raise AssertionError("all ids are coordinated by their own team's sidecar")
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_log_opens_though_a_marker_of_it_went_to_another_teams_topic(
+    broker: Standalone, last_release: Path, tmp_path: Path, commit: bool
+) -> None:
+    """Two teams share the groups. 0.2 took a short name for a topic of the coordinator's own namespace."""
+    admin("PUT", f"{broker.admin_url}/admin/v2/namespaces/public/team")
+    forever = json.dumps({"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}).encode()
+    admin("POST", f"{broker.admin_url}/admin/v2/namespaces/public/team/retention", forever)
+    others, team = (
+        SidecarProcess(tmp_path / name, broker.url, broker.admin_url, site=last_release, kafka__namespace=f"public/{name}")
+        for name in ("default", "team")
+    )
+    for sidecar in (others, team):
+        sidecar.start()
+        create(sidecar.address, "first", 1)
+        write_in_a_transaction(sidecar, "first", b"first", commit=True)
+    topic = write_where_the_marker_goes_astray(team, others)
+    others.kill()
+    write_in_a_transaction(team, topic, b"cancelled", commit=False)
+    team.kill()  # it has kept nothing of its fold
+    team.site = None
+    team.start()
+    try:
+        produce(team.address, topic, [b"later"])
+        assert values(team, topic, IsolationLevel.READ_UNCOMMITTED) == [b"paid", b"cancelled", b"later"]
+        assert values(team, topic, IsolationLevel.READ_COMMITTED) == []
+        asyncio.run(end_transaction(team.address, topic, commit=commit))
+        assert values(team, topic, IsolationLevel.READ_COMMITTED) == [*[b"paid"] * commit, b"later"]
+    finally:
+        team.kill()
 
 
 def test_applications_do_not_see_an_upgrade(fleet: list[SidecarProcess], topic: str) -> None:
