@@ -83,6 +83,10 @@ class Listener:
         return int(server.sockets[0].getsockname()[1])
 
     def _accept(self, is_external: bool) -> asyncio.Protocol:
+        if self._awake.stood_still():
+            self._stood_still()
+        if self._awake.has_just_woken():
+            return _Refusal()
         if len(self._connections) >= self._max_connections:
             limited.warning("refused a connection: max_connections (%d) are open", self._max_connections)
             return _Refusal()
@@ -105,7 +109,7 @@ class Listener:
 
     def _stood_still(self) -> None:
         log.warning("this process has stood still: its %d connections are ended, their clients ask again", len(self._connections))
-        self._awake.beat()
+        self._awake.wake()
         for connection in list(self._connections):
             connection.drain()  # what was begun before is answered, and what stands unread is dropped
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from contextlib import suppress
 
 import pytest
 
@@ -12,6 +13,7 @@ from handler.errors import ConfigError
 from handler.fleet.fleet import View
 from handler.fleet.leadership import Leadership
 from handler.fleet.member import Member
+from handler.server.awake import ACCEPTS_SECONDS, STOOD_STILL_SECONDS
 from handler.server.budget import ByteBudget
 from handler.server.listener import Listener
 from tests.server.client_by_hand import Work
@@ -149,4 +151,23 @@ async def test_who_was_told_too_little_is_sent_away_once_and_nobody_else() -> No
         assert await reader.readexactly(6) == b"answer", "it goes on"
     for writer in (one, two, three):
         writer.close()
+    await server.drain(1)
+
+
+async def test_a_connection_that_was_made_while_the_process_stood_still_is_not_served() -> None:
+    """The kernel has accepted it, and its client has given the request up."""
+    clock = [0.0]
+    server = Listener(
+        lambda _client, _frame: Work(b"!"), ByteBudget(1_000), AnswerShare(1_000), max_request=900, max_connections=10, idle_seconds=60.0,
+        others_serve=lambda: True, awake_clock=lambda: clock[0],
+    )  # fmt: skip
+    port = await server.start("127.0.0.1", 0)
+    clock[0] = STOOD_STILL_SECONDS + 1
+    for is_answered in (False, False, True):
+        reader, writer = await _ask(port)
+        async with asyncio.timeout(5):
+            with suppress(ConnectionError):
+                assert await reader.read(1) == (b"!" if is_answered else b"")
+        writer.close()
+        clock[0] += ACCEPTS_SECONDS * 0.6
     await server.drain(1)
