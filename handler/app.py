@@ -44,7 +44,6 @@ from handler.partition.log_starts import log_starts
 from handler.partition.partition import PartitionLimits
 from handler.partition.table import PartitionTable
 from handler.partition.transactional_partitions import transactional_partitions
-from handler.partition.unfolding import Unfolding
 from handler.pulsar_watch import pulsar_watch
 from handler.replication_watch import replication_watch
 from handler.server.budget import ByteBudget
@@ -124,8 +123,7 @@ class Sidecar:
         self._transactional = transactional_partitions(self.client, self.groups_admin, config.groups.namespace, clock, new_id)
         self._kept_states = KeptStates(self.client, self.admin, config.groups.namespace, clock, new_id)
         logs = TopicLogs(
-            self.client, self.admin, catalog, config.kafka.entry_format, replication, self._log_starts, self._transactional,
-            Unfolding(lambda more: self.partitions.cache.hold_fixed(more)),
+            self.client, self.admin, catalog, config.kafka.entry_format, replication, self._log_starts, self._transactional
         )  # fmt: skip
         self._asked_together = EndedTogether(lambda producer_ids: ended_transactions(self.services, producer_ids))
         self.partitions = PartitionTable(

@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from handler.config import Config
@@ -16,7 +16,6 @@ from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.pulsar_log import PulsarLog
 from handler.partition.log_starts import LogStarts
 from handler.partition.transactional_partitions import TransactionalPartitions
-from handler.partition.unfolding import Unfolding
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import Position
@@ -38,10 +37,9 @@ class TopicLogs:
     replication: Replication
     starts: LogStarts | None = None  # None for those who look at what is stored, not at what clients are given
     transactional: TransactionalPartitions | None = None  # likewise
-    unfolding: Unfolding = field(default_factory=Unfolding)
 
     def log(self, partition: str, writer_name: str) -> PulsarLog:
-        return PulsarLog(self.client, self.admin, partition, writer_name, self, self.unfolding)
+        return PulsarLog(self.client, self.admin, partition, writer_name, self)
 
     async def log_of(self, partition: str) -> str:
         """Pulsar's topic that holds the entries of a partition."""

@@ -16,7 +16,6 @@ import pytest
 
 from handler.partition.log.port import EntryLog
 from handler.partition.log.pulsar_log import PulsarLog
-from handler.partition.unfolding import Unfolding
 from handler.pulsar.admin import PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.errors import Unavailable
@@ -83,7 +82,7 @@ class RealTopic:
                     await asyncio.sleep(0.05)
 
     def log(self, writer: str) -> EntryLog:
-        return PulsarLog(self._client, self._admin, f"persistent://{self._topic}-partition-0", writer, PlainTopic(), Unfolding())
+        return PulsarLog(self._client, self._admin, f"persistent://{self._topic}-partition-0", writer, PlainTopic())
 
     async def unload(self) -> None:
         await asyncio.to_thread(admin, "PUT", f"{self._url}-partition-0/unload")

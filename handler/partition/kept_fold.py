@@ -228,9 +228,13 @@ class KeptFold:
         if self._values is None or not is_certain or fold.last_position is None or transactions.known_from is None:
             return
         if is_last or self._keeping is None or self._keeping.done():
-            self._keeping = asyncio.create_task(self._store(self._values, kept.snapshot(fold, transactions), self._keeping))
+            replaces, has_hidden, self._has_hidden = self._is_aged(), self._has_hidden, False
+            store = self._store(self._values, kept.snapshot(fold, transactions), self._keeping, replaces=replaces, has_hidden=has_hidden)
+            self._keeping = asyncio.create_task(store)
 
-    async def _store(self, values: KeptValues, snapshot: kept.Snapshot, before: asyncio.Task[None] | None) -> None:
+    async def _store(
+        self, values: KeptValues, snapshot: kept.Snapshot, before: asyncio.Task[None] | None, *, replaces: bool, has_hidden: bool
+    ) -> None:  # fmt: skip
         """Unless another sidecar has kept what it knew further on: this one has read less, and may close later."""
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
@@ -238,15 +242,17 @@ class KeptFold:
             is_from_the_start = _is_from_the_start(snapshot.transactions)
             extent = Extent(None if is_from_the_start else ANNOUNCED, snapshot.position)
             times_made_anew = values.times_made_anew
-            if self._is_aged():
+            replaces = replaces or self._is_aged()
+            if replaces:
                 self._replace_found()
             best = await values.ends_last(from_the_start=is_from_the_start)
-            if best is None or not best[1].covers(extent) or (self._is_aged() and best[1].last == extent.last):
+            if best is None or not best[1].covers(extent) or (replaces and best[1].last == extent.last):
                 await values.store(extent, await in_a_thread(lambda: packed.pack(snapshot.encode())))
-                self._kept_since, self._has_hidden = asyncio.get_running_loop().time(), False
+                self._kept_since = asyncio.get_running_loop().time()
             self._kept_to, self._kept_in, self._times_made_anew = snapshot.fold.next_offset, snapshot.position.ledger, times_made_anew
             await values.delete_covered()
         except PulsarError as error:
+            self._has_hidden = self._has_hidden or has_hidden
             log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)
 
 

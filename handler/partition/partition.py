@@ -46,7 +46,6 @@ from handler.partition.read.timestamp_search import Searched
 from handler.partition.tail_fold import TailFold
 from handler.partition.tail_gap import TailGap
 from handler.partition.unannounced_transactions import UnannouncedTransactions
-from handler.partition.unfolding import Unfolding
 from handler.partition.write.append import Append, MarkerWritten, expire, pass_on
 from handler.partition.write.appender import Appender
 from handler.partition.write.validation import Validation
@@ -92,7 +91,7 @@ class Watcher(Protocol):
 class Partition:
     def __init__(
         self, name: str, log_: EntryLog, writer_name: str, indexes: TimeIndexes, limits: PartitionLimits, failures: EntryFailures,
-        memory: ProducerMemory, clock: Clock, ask_ended: AskEnded | None = None, unfolding: Unfolding | None = None,
+        memory: ProducerMemory, clock: Clock, ask_ended: AskEnded | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.producer_memory = memory
@@ -125,7 +124,7 @@ class Partition:
         self._log_end = LogEnd(self)
         folded = FoldedEntries(self._fold, self._cache, self.times, self._to_end, self.changed, self.serve_anew)
         self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, folded, self, limits.batches_per_entry, clock)
-        self._validation = Validation(name, self, unfolding or Unfolding(), clock)
+        self._validation = Validation(name, self, clock)
         self._kept_producers = KeptProducers(name, self._fold, indexes.states, self, clock)
         self._replay = Replay(name, log_, self._fold, contents, self._kept_producers, self, limits.replay_entries, limits.replay_bytes)
         self._tail_gap = TailGap(name, log_, self._fold, self)

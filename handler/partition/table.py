@@ -19,7 +19,7 @@ from handler.partition.log.port import EntryLog
 from handler.partition.partition import Partition, PartitionLimits
 from handler.partition.read.fetch_cache import FetchCache
 from handler.partition.read.partition_times import TimeIndexes
-from handler.partition.unfolding import Unfolding
+from handler.partition.unfolding import unfolding
 from handler.pulsar.entry import Position
 from handler.tasks import Pace, every
 from handler.telemetry import metrics
@@ -33,6 +33,8 @@ TICK_SECONDS: Final = 1.0
 COUNTED_SECONDS: Final = 4.0
 # Before a partition is closed because what is known of producers takes too much.
 UNUSED_SECONDS: Final = 5.0
+# What is being unfolded counts for so much of the cache at the most.
+UNFOLDING_SHARE: Final = 8
 # What is kept of folds is worth a moment of a shutdown, and no more.
 CLOSE_SECONDS: Final = 3.0
 
@@ -49,7 +51,6 @@ class PartitionTable:
         states: KeptStates | None = None,
         ask_ended: AskEnded | None = None,
     ) -> None:
-        self.unfolding = Unfolding(lambda more: self.cache.hold_fixed(more))
         self._ask_ended = ask_ended
         self._memory = memory
         self._open_log = open_log
@@ -63,7 +64,13 @@ class PartitionTable:
         self._counted_at = -math.inf
         self.opening = 0  # partitions of which it is not known yet whether they are there
         self.cache = FetchCache(cache_bytes)
+        unfolding().hold = self._hold_unfolding
         self._indexes = TimeIndexes(self.cache, states)
+
+    def _hold_unfolding(self, more: int) -> None:
+        """The cache is not emptied for one batch."""
+        most = self.cache.budget // UNFOLDING_SHARE
+        self.cache.hold_fixed(max(-most, min(more, most)))
 
     def start(self) -> None:
         self._ticker.start()
@@ -98,7 +105,7 @@ class PartitionTable:
             name = f"{self._writer_name}-{self._opened}"
             partition = Partition(
                 pulsar_topic, self._open_log(pulsar_topic, name), name, self._indexes, self._limits, self._failures,
-                self._memory, self._clock, self._ask_ended, self.unfolding,
+                self._memory, self._clock, self._ask_ended,
             )  # fmt: skip
             self._partitions[pulsar_topic] = partition
             self.opening += 1

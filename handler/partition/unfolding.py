@@ -1,7 +1,6 @@
 """What takes long to look into is looked into in a thread: a few hundred bytes may unfold to megabytes, or to many thousand records.
 
-One piece is in work at a time, and its size counts in the account of the cache. What is small is looked into at once, up to a bound in
-each turn of the loop.
+One piece is in work at a time in this process.
 """
 
 from __future__ import annotations
@@ -9,23 +8,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from handler.tasks import in_a_thread
 
-# Some milliseconds each.
-LARGE_BYTES: Final = 256 * 1024
+# Of what is written. Each takes some milliseconds; small batches may have as many headers as they have bytes.
+LARGE_BYTES: Final = 64 * 1024
 LARGE_RECORDS: Final = 1_000
 # In one turn of the loop, together.
-TURN_BYTES: Final = 1024 * 1024
+TURN_BYTES: Final = 256 * 1024
 TURN_RECORDS: Final = 3_000
 
 T = TypeVar("T")
 
 
 class Unfolding:
-    def __init__(self, hold: Callable[[int], None] = lambda _: None) -> None:
-        """`hold`: count so many more bytes, or fewer, in the account."""
-        self._hold = hold
+    def __init__(self) -> None:
+        self.hold: Callable[[int], None] = lambda _: None  # counts so many more bytes, or fewer, in the account of the process
         self._in_work = asyncio.Lock()
         self._turn_bytes = self._turn_records = 0
 
@@ -47,11 +46,30 @@ class Unfolding:
     def _begin_turn(self) -> None:
         self._turn_bytes = self._turn_records = 0
 
-    async def look_into(self, size: int, work: Callable[[], T]) -> T:
-        """Have it done in a thread, when it is its turn. `size`: bytes that it may take meanwhile."""
+    async def look_into(self, size: int, work: Callable[[], T], is_wanted: Callable[[], bool] = lambda: True) -> T | None:
+        """Have it done in a thread, when it is its turn. None if nobody wants it any more. `size`: bytes that it may take meanwhile."""
         async with self._in_work:
-            self._hold(size)
+            if not is_wanted():
+                return None
+            self.hold(size)
             try:
                 return await in_a_thread(work)
             finally:
-                self._hold(-size)
+                self.hold(-size)
+
+
+_of_processes: WeakKeyDictionary[object, Unfolding] = WeakKeyDictionary()
+
+
+def this_process() -> object:
+    """It has one loop."""
+    return asyncio.get_running_loop()
+
+
+def unfolding() -> Unfolding:
+    """That of this process."""
+    process = this_process()
+    found = _of_processes.get(process)
+    if found is None:
+        found = _of_processes[process] = Unfolding()
+    return found

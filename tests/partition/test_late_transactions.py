@@ -145,3 +145,19 @@ async def test_what_was_kept_before_shows_it_to_nobody() -> None:
     later = open_partition(log, "kafka-sidecar-later", states=states, ask_ended=Coordinators())
     assert await committed_values(later) == [b"behind"]
     later.close()
+
+
+async def test_what_is_hidden_while_the_fold_is_being_kept_is_kept_later() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    partition = open_partition(log, states=states)
+    await write(partition, Coordinator(NUMBER), b"late", sequence=0)
+    partition._kept._keep()
+    assert partition.transactions.hide_late(PRODUCER, NUMBER, partition.end_offset)
+    partition.on_late_hidden()
+    assert partition._kept.keeping is not None
+    await partition._kept.keeping
+    await asyncio.gather(*partition.close())
+    later = open_partition(log, "kafka-sidecar-later", states=states)
+    await later.opened()
+    assert later.last_stable_offset == later.end_offset
+    later.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from handler.partition.unfolding import LARGE_BYTES, LARGE_RECORDS, TURN_BYTES, TURN_RECORDS, Unfolding
+from handler.partition.unfolding import unfolding as unfolding_of_this_process
 
 
 async def test_what_is_small_is_looked_into_at_once_up_to_a_bound_in_each_turn() -> None:
@@ -33,7 +34,8 @@ async def test_what_is_large_never_is_and_finding_that_out_takes_its_time() -> N
 
 async def test_one_is_in_work_at_a_time_and_counts() -> None:
     held: list[int] = []
-    unfolding = Unfolding(held.append)
+    unfolding = Unfolding()
+    unfolding.hold = held.append
     at_work: list[int] = []
 
     def work(number: int) -> int:
@@ -43,3 +45,9 @@ async def test_one_is_in_work_at_a_time_and_counts() -> None:
     assert await asyncio.gather(*(unfolding.look_into(number, lambda number=number: work(number)) for number in (1, 2, 3))) == [1, 2, 3]  # type: ignore[misc]
     assert at_work == [1, 2, 3]
     assert held == [1, -1, 2, -2, 3, -3]
+
+
+async def test_what_nobody_wants_any_more_is_not_done() -> None:
+    unfolding = Unfolding()
+    assert await unfolding.look_into(1, lambda: 1, lambda: False) is None
+    assert unfolding_of_this_process() is unfolding_of_this_process()

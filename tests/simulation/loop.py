@@ -36,7 +36,7 @@ class Endless(Exception):
 class Process:
     """What runs in one process."""
 
-    __slots__ = ("held", "life", "tasks")
+    __slots__ = ("__weakref__", "held", "life", "tasks")
 
     def __init__(self) -> None:
         self.life = Life.RUNNING

@@ -15,6 +15,7 @@ from typing import Final
 from handler.coordination import kept_parts, kept_shard
 from handler.partition import kept_fold, opening, unfolding
 from handler.partition.fold import log_times
+from handler.partition.log import large_entries
 from handler.partition.read import catch_up_reader, replay
 from tests.simulation.chance import Chance
 from tests.simulation.clients import Connection
@@ -141,6 +142,7 @@ def constants(bounds: Bounds) -> Sequence[Constant]:
         (catch_up_reader, "ENTRIES_BEFORE", bounds.entries_before),
         (log_times, "MARKS", bounds.marks),
         (unfolding, "LARGE_RECORDS", bounds.large_records),
+        (large_entries, "LARGE_MESSAGES", bounds.large_records),
         (replay, "MOST_UNJUDGED", bounds.most_unjudged),
         (replay, "TOO_FAR_ENTRIES", bounds.too_far),
         (kept_parts, "PART_BYTES", bounds.part_bytes),

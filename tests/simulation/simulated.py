@@ -12,11 +12,12 @@ from typing import Any, Final, NamedTuple
 
 from prometheus_client import Counter
 
+from handler.partition import unfolding
 from handler.tasks import Pace
 from handler.telemetry import metrics
 from tests.simulation.chance import Chance
 from tests.simulation.history import Violation
-from tests.simulation.loop import BEGIN, Endless, SimulatedLoop
+from tests.simulation.loop import BEGIN, PROCESS, Endless, SimulatedLoop
 
 # How long a simulated thread takes.
 THREAD_SECONDS: Final = (0.0, 0.001, 0.05)
@@ -47,7 +48,7 @@ def simulated(
     violation = None
     try:
         asyncio.set_event_loop(loop)
-        with _set(constants):
+        with _set([*constants, (unfolding, "this_process", lambda: PROCESS.get() or loop)]):
             loop.run_until_complete(_in(go(loop)))
         counted = {name: now - before.get(name, 0) for name, now in _troubles(never).items() if now > before.get(name, 0)}
         if counted or loop.failures:

@@ -1,6 +1,7 @@
-"""Entries as their reader gets them: in their order, a large one once a thread has looked into it.
+"""Entries that take long to read are read in a thread, before the loop looks at them.
 
-A native entry of 147 bytes may hold 250,000 messages, which take half a second. What comes behind one waits for it.
+A native entry of 147 bytes may hold 250,000 messages, which take half a second. A fold reads entries at once and in their order, so what
+comes behind such an entry waits for it.
 
 broker ─▶ small, and nothing waits ─────────────────────────────▶ reader
             │ large, or behind one                                  ▲
@@ -13,15 +14,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError
 
 from handler.partition.log.entries import is_unfolded, read_beforehand
-from handler.partition.log.port import LogReader
-from handler.partition.unfolding import LARGE_BYTES, LARGE_RECORDS, Unfolding
+from handler.partition.log.formats.pulsar import has_facts
+from handler.partition.unfolding import unfolding
 from handler.pulsar.codecs import MAX_UNCOMPRESSED
-from handler.pulsar.entry import Position, RawEntry
+from handler.pulsar.entry import RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
 from handler.tasks import Pace
@@ -30,46 +32,70 @@ from handler.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
-# What waits behind a large entry of one reader. Where it is more, the reader begins again from the entry that it has come to.
+# Each takes some 20 ms.
+LARGE_BYTES: Final = 8 * 1024 * 1024
+LARGE_MESSAGES: Final = 5_000
+LARGE_METADATA: Final = 128 * 1024  # a message may have many properties
+# What waits behind a large entry of one reader. If more comes, it is dropped, and the reader begins again behind what has waited.
 MOST_WAITING_BYTES: Final = 32 * 1024 * 1024
 # A message as an object, while its entry is looked into.
 MESSAGE_BYTES: Final = 500
+# How often a reader hears that it waits for this process, and not for its broker.
+DELAY_SECONDS: Final = 2.0
 
 
-def unfolded_size(entry: RawEntry) -> int:
+def unfolded_size(entry: RawEntry, *, headers_alone: bool = False) -> int:
     """About how many bytes a large entry takes; 0 where it is small, or nothing has to be unfolded."""
+    if len(entry.metadata) > LARGE_METADATA:
+        return len(entry.metadata) * 10
     try:
         metadata = entry.message_metadata
     except DecodeError:
         return 0
     messages, size = metadata.num_messages_in_batch, metadata.uncompressed_size
-    if messages <= LARGE_RECORDS and size <= LARGE_BYTES:
+    if messages <= LARGE_MESSAGES and size <= LARGE_BYTES:
         return 0
-    return min(size, MAX_UNCOMPRESSED) + messages * MESSAGE_BYTES if is_unfolded(metadata) else 0
+    if not is_unfolded(metadata) or (headers_alone and has_facts(metadata)):
+        return 0
+    return min(size, MAX_UNCOMPRESSED) + messages * MESSAGE_BYTES
+
+
+async def look_beforehand(entry: RawEntry, *, headers_alone: bool = False) -> None:
+    """Before an entry is read by who waits for entries one by one."""
+    if size := unfolded_size(entry, headers_alone=headers_alone):
+        await unfolding().look_into(size, partial(read_beforehand, entry))
+
+
+class PatientEvents(ConsumerEvents, Protocol):
+    """The events of one reader, for who must tell a slow broker from a busy sidecar."""
+
+    def on_delayed(self) -> None:
+        """Entries have come, and wait in this process."""
 
 
 class LargeEntries(ConsumerEvents):
-    """The events of one reader."""
+    """The events of one reader, for who takes entries as they come."""
 
-    def __init__(self, events: ConsumerEvents, unfolding: Unfolding) -> None:
+    def __init__(self, events: PatientEvents) -> None:
         self._events = events
-        self._unfolding = unfolding
         self._waiting: deque[RawEntry] = deque()
         self._waiting_bytes = 0
         self._handing_on: asyncio.Task[None] | None = None
+        self._has_dropped = False
         self._is_over = False
 
     def on_entry(self, entry: RawEntry) -> None:
         if not self._waiting and not self._is_over and not unfolded_size(entry):
             self._events.on_entry(entry)
             return
-        if self._is_over:
-            return  # it would be given behind what has been dropped
+        if self._is_over or self._has_dropped:
+            return  # it would come behind what is missing
+        if self._waiting and self._waiting_bytes + len(entry.payload) > MOST_WAITING_BYTES:
+            self._has_dropped = True
+            return
         self._waiting.append(entry)
         self._waiting_bytes += len(entry.payload)
-        if self._waiting_bytes > MOST_WAITING_BYTES and len(self._waiting) > 1:
-            self.on_end(Unavailable("too many bytes have come behind an entry that takes long to read"))
-        elif self._handing_on is None:
+        if self._handing_on is None:
             self._handing_on = asyncio.create_task(self._hand_on())
 
     def on_end(self, reason: PulsarError) -> None:
@@ -92,12 +118,14 @@ class LargeEntries(ConsumerEvents):
                 entry = self._waiting[0]
                 await pace.rest()
                 if size := unfolded_size(entry):
-                    await self._unfolding.look_into(size, lambda entry=entry: read_beforehand(entry))  # type: ignore[misc]
+                    await self._look_into(entry, size)
                 if self._is_over:
                     return
                 self._waiting.popleft()
                 self._waiting_bytes -= len(entry.payload)
                 self._events.on_entry(entry)
+            if self._has_dropped and not self._is_over:
+                self.on_end(Unavailable("more bytes than are kept have come behind an entry that takes long to read"))
         except Exception:
             metrics.INTERNAL_ERRORS.labels("large_entries").inc()
             log.exception("an entry could not be handed on")
@@ -105,23 +133,12 @@ class LargeEntries(ConsumerEvents):
         finally:
             self._handing_on = None
 
-
-class LargeEntriesReader(LogReader):
-    """A reader whose events go through `LargeEntries`."""
-
-    def __init__(self, reader: LogReader, entries: LargeEntries) -> None:
-        self._reader = reader
-        self._entries = entries
-
-    def grant(self, permits: int) -> None:
-        self._reader.grant(permits)
-
-    def skip_to(self, position: Position) -> None:
-        self._reader.skip_to(position)
-
-    async def last_position(self) -> Position | None:
-        return await self._reader.last_position()
-
-    def close(self) -> None:
-        self._reader.close()
-        self._entries.close()
+    async def _look_into(self, entry: RawEntry, size: int) -> None:
+        work = unfolding().look_into(size, partial(read_beforehand, entry), lambda: not self._is_over)
+        looking = asyncio.ensure_future(work)
+        while not looking.done():
+            await asyncio.wait({looking}, timeout=DELAY_SECONDS)
+            if self._is_over:
+                return
+            self._events.on_delayed()
+        looking.result()

@@ -6,11 +6,9 @@ import asyncio
 import uuid
 from typing import Final, Protocol
 
-from handler.partition.log.large_entries import LargeEntries, LargeEntriesReader
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log.port import EntryLog, LogReader, LogWriter
-from handler.partition.unfolding import Unfolding
 from handler.pulsar.admin import BEFORE_FIRST, PulsarAdmin
 from handler.pulsar.client import PulsarClient
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
@@ -48,10 +46,7 @@ class StoredTopics(Protocol):
 class PulsarLog(EntryLog):
     """`find_index` asks the broker where it can (Pulsar ≥ 4.0.8), else searches ledgers, then entries."""
 
-    def __init__(
-        self, client: PulsarClient, admin: PulsarAdmin, partition: str, writer_name: str, topics: StoredTopics, unfolding: Unfolding
-    ) -> None:  # fmt: skip
-        self._unfolding = unfolding
+    def __init__(self, client: PulsarClient, admin: PulsarAdmin, partition: str, writer_name: str, topics: StoredTopics) -> None:
         self.patience = Patience()
         self._partition = partition
         self._topic: str | None = None
@@ -100,8 +95,7 @@ class PulsarLog(EntryLog):
         await self._topics.begin_transactions(self._partition, behind)
 
     async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader:
-        entries = LargeEntries(events, self._unfolding)
-        return LargeEntriesReader(await self._client.reader(await self.topic(), start, entries), entries)
+        return await self._client.reader(await self.topic(), start, events)
 
     async def stats(self) -> LogStats:
         return await self._admin.topics.log_stats(await self.topic())

@@ -22,6 +22,7 @@ from handler.partition.fold.producer_states import ProducerMemory
 from handler.partition.fold.producers import ProducerTable
 from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
 from handler.partition.log.entries import is_from_before_index, served_data
+from handler.partition.log.large_entries import LargeEntries
 from handler.partition.log.port import EntryLog, LogReader
 from handler.partition.read.chunked_messages import read_chunked
 from handler.partition.read.entry_contents import EntryContents
@@ -154,6 +155,7 @@ class CatchUpReader(ConsumerEvents):
         self._verdicts = KnownVerdicts(partition.transactions)
         self._fold = Fold(None, self._verdicts, partition.producer_memory)
         self._reader: LogReader | None = None
+        self._entries: LargeEntries | None = None
         self._ended: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
         self._ahead: deque[CachedEntry] = deque()  # entries that no consumer has taken yet
         self._account = cache.read_ahead(self._evicted)
@@ -267,7 +269,8 @@ class CatchUpReader(ConsumerEvents):
             self._ended = asyncio.get_running_loop().create_future()
             self._permits = 0
             self._begun_at, self._reached = start, None
-            self._reader = await self._log.reader(start, self)
+            self._entries = LargeEntries(self)
+            self._reader = await self._log.reader(start, self._entries)
             self._asked_at = self._loop.time()
             self._grant()
             try:
@@ -383,6 +386,9 @@ class CatchUpReader(ConsumerEvents):
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+        if self._entries is not None:
+            self._entries.close()
+            self._entries = None
 
     @property
     def _room(self) -> int:
@@ -513,6 +519,9 @@ class CatchUpReader(ConsumerEvents):
     @property
     def producers(self) -> ProducerTable:
         return self._fold.producers
+
+    def on_delayed(self) -> None:
+        self._moved_at = self._loop.time()
 
     def on_end(self, reason: PulsarError) -> None:
         if not self._ended.done():

@@ -16,6 +16,7 @@ from handler.coordination.kept_states import KeptStates
 from handler.errors import EntryUnreadable
 from handler.partition.fold.fold import Folded
 from handler.partition.log.entries import Content, CountedFewer, is_from_before_index, read_headers
+from handler.partition.log.large_entries import look_beforehand
 from handler.partition.log.port import EntryLog
 from handler.partition.read.fetch_cache import FetchCache
 from handler.partition.read.time_index import MAX_BYTES, TimeIndex
@@ -157,6 +158,7 @@ class PartitionTimes:
         start = index.begin if index.last is None else index.last.after()
         async with aclosing(raw_entries_from(self._log, start, PERMITS)) as entries:
             async for entry in entries:
+                await look_beforehand(entry, headers_alone=True)
                 _add(index, entry)
                 read += 1
                 if self._is_complete(index):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from handler.errors import EntryUnreadable
 from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.log.entries import Content, CountedFewer, is_from_before_index, read_entry
+from handler.partition.log.large_entries import look_beforehand
 from handler.partition.log.port import EntryLog
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import Unavailable
@@ -74,6 +75,7 @@ async def understood(log_: EntryLog, entry: RawEntry, end: int | None = None) ->
     if entry.last_index is None:
         raise Unavailable(f"entry {entry.position} has no index: it was written without AppendIndexMetadataInterceptor")
     next_offset = entry.last_index + 1
+    await look_beforehand(entry)
     try:
         content = read_entry(entry)
     except EntryUnreadable as error:

@@ -28,6 +28,7 @@ from handler.partition.fold.kept_producers import KnownProducers
 from handler.partition.fold.producers import ProducerTable
 from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
 from handler.partition.log.entries import is_from_before_index
+from handler.partition.log.large_entries import look_beforehand
 from handler.partition.log.port import EntryLog
 from handler.partition.read.entry_contents import EntryContents
 from handler.partition.read.read_entries import begins_right_behind, begins_with, end_before
@@ -519,6 +520,7 @@ class Replay:
         async with aclosing(raw_entries_from(self._log, begin, permits)) as entries:
             async for entry in entries:
                 position = entry.position
+                await look_beforehand(entry, headers_alone=True)
                 if position < end or position == earlier.last_position:
                     size += len(entry.payload)
                     if most is not None and size > most:

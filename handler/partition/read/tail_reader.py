@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Final, Protocol
 
 from handler.errors import SidecarError
+from handler.partition.log.large_entries import LargeEntries
 from handler.partition.log.port import EntryLog, LogReader
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -65,6 +66,7 @@ class TailReader(ConsumerEvents):
         self._log = log_
         self._partition = partition
         self._reader: LogReader | None = None
+        self._entries: LargeEntries | None = None
         self._task = KeptAlive("tail_reader", name, self._read, on_final=partition.end_for)
         self._ended: asyncio.Future[PulsarError] | None = None
         self._opened = asyncio.Event()
@@ -75,6 +77,7 @@ class TailReader(ConsumerEvents):
         self.wanted_at = 0.0
         self.openings = 0
         self.brought = 0  # entries, since it was opened
+        self.delays = 0  # how often entries had to wait in this process
         self.begins_at: Position | None = None  # the place from which it was opened
 
     @property
@@ -106,6 +109,9 @@ class TailReader(ConsumerEvents):
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+        if self._entries is not None:
+            self._entries.close()
+            self._entries = None
 
     async def _read(self) -> None:
         """From where the fold is, until the broker ends it."""
@@ -116,7 +122,8 @@ class TailReader(ConsumerEvents):
             self.brought = 0
             self._first_came.clear()
             self.openings += 1
-            self._reader = await self._log.reader(self.begins_at, self)
+            self._entries = LargeEntries(self)
+            self._reader = await self._log.reader(self.begins_at, self._entries)
             self._top_up(self._wanted_permits())
             self._opened.set()
             self._task.backoff.reset()
@@ -212,6 +219,9 @@ class TailReader(ConsumerEvents):
             self._top_up(PERMITS)
         else:
             self._await_quiet()
+
+    def on_delayed(self) -> None:
+        self.delays += 1
 
     def on_end(self, reason: PulsarError) -> None:
         if self._ended is not None and not self._ended.done():

@@ -42,7 +42,7 @@ class TailWatch:
         self._tail = tail
         self._known: Position | None = None
         self._looked_to = BEFORE_ALL  # up to there is nothing that readers are given, behind what is folded
-        self._seen = (0, 0)  # how far the tail reader had come at the last tick
+        self._seen = (0, 0, 0)  # how far the tail reader had come at the last tick
         self._came_at = self._asked_at = -math.inf  # when it had come further, and when the broker was asked
         self._is_silent_for = 0.0
         self._longest_silence = LONGEST_SILENCE_SECONDS
@@ -70,8 +70,8 @@ class TailWatch:
     def stop(self) -> None:
         self._look.stop()
 
-    def _come_to(self) -> tuple[int, int]:
-        return self._tail.openings, self._tail.brought
+    def _come_to(self) -> tuple[int, int, int]:
+        return self._tail.openings, self._tail.brought, self._tail.delays
 
     def _may_lack(self) -> bool:
         if not self._tail.brought:

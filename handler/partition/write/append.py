@@ -52,6 +52,7 @@ class Append:
         "error",
         "first_sequence",
         "is_marker",
+        "is_validated",
         "last_sequence",
         "max_timestamp",
         "offset_count",
@@ -73,6 +74,7 @@ class Append:
         self.last_sequence = next_sequence(first_sequence, offset_count - 1)
         self.transaction = NO_TRANSACTION  # the number of that it belongs to, or ends
         self.is_marker = False
+        self.is_validated = False
         self.deadline = deadline
         self.batch_index = batch_index
         self.error = ErrorCode.NONE  # of its outcome
@@ -96,14 +98,16 @@ class Append:
 
     def validate(self, config: LogConfig, now_ms: int) -> None:
         """Make it what the configs of its topic ask for, or BatchRefused."""
-        if self.is_marker:
+        if self.is_marker or self.is_validated:  # the second: it has waited since, and the configs may have changed
             return
         if config is AS_IT_COMES:
             check_ahead(self.max_timestamp, config, now_ms)
-        elif self.encoded is None:  # else it has waited since
+            self.is_validated = True
+        else:
             self.become(validate(self.data, config, now_ms))
 
     def become(self, encoded: EncodedEntry) -> None:
+        self.is_validated = True
         self.encoded = encoded
         self.max_timestamp = encoded.max_timestamp
         self.data = encoded.batch

@@ -16,7 +16,7 @@ from handler.clock import Clock
 from handler.partition.errors import SENT_AGAIN
 from handler.partition.log.log_config import LogConfig
 from handler.partition.log.opened_batch import MAX_BYTES, size_if_small
-from handler.partition.unfolding import LARGE_BYTES, Unfolding
+from handler.partition.unfolding import LARGE_BYTES, unfolding
 from handler.partition.write.append import Append, expire
 from handler.partition.write.log_validator import BatchRefused, opens, validate
 from handler.telemetry import metrics
@@ -45,10 +45,10 @@ class PartitionForValidation(Protocol):
 
 
 class Validation:
-    def __init__(self, name: str, partition: PartitionForValidation, unfolding: Unfolding, clock: Clock) -> None:
+    def __init__(self, name: str, partition: PartitionForValidation, clock: Clock) -> None:
         self._name = name
         self._partition = partition
-        self._unfolding = unfolding
+        self._unfolding = unfolding()
         self._clock = clock
         self.waiting: deque[Append] = deque()
         self._looking: asyncio.Task[None] | None = None
@@ -63,7 +63,7 @@ class Validation:
         return True
 
     def _takes_long(self, append: Append) -> bool:
-        if append.is_marker or append.encoded is not None or not opens(append.data, self._partition.config):
+        if append.is_marker or append.is_validated or not opens(append.data, self._partition.config):
             return False
         if self._unfolding.is_spent:
             return True
@@ -83,11 +83,13 @@ class Validation:
 
     async def _look_into(self, append: Append) -> None:
         config = self._partition.config
-        if append.is_marker or append.encoded is not None or not opens(append.data, config):
+        if append.is_marker or append.is_validated or not opens(append.data, config):
             return
         try:
             work = partial(validate, append.data, config, self._clock.wall())
-            append.become(await self._unfolding.look_into(MOST_BYTES, work))
+            encoded = await self._unfolding.look_into(MOST_BYTES, work, lambda: append.is_awaited)
+            if encoded is not None:
+                append.become(encoded)
         except BatchRefused as refused:
             refuse_records(self._name, append, refused)
         except Exception:

@@ -7,8 +7,8 @@ import pytest
 from handler.errors import EntryUnreadable
 from handler.partition.log import large_entries
 from handler.partition.log.entries import read_entry
-from handler.partition.log.large_entries import LargeEntries, unfolded_size
-from handler.partition.unfolding import LARGE_RECORDS, Unfolding
+from handler.partition.log.large_entries import LARGE_MESSAGES, LARGE_METADATA, LargeEntries, unfolded_size
+from handler.partition.unfolding import unfolding
 from handler.pulsar.codecs import compress
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
@@ -35,6 +35,7 @@ class Reader:
     def __init__(self) -> None:
         self.entries: list[RawEntry] = []
         self.ended: PulsarError | None = None
+        self.delays = 0
 
     def on_entry(self, entry: RawEntry) -> None:
         read_entry(entry)
@@ -43,13 +44,16 @@ class Reader:
     def on_end(self, reason: PulsarError) -> None:
         self.ended = reason
 
+    def on_delayed(self) -> None:
+        self.delays += 1
+
     def on_active(self, active: bool) -> None: ...
 
 
 async def test_small_ones_are_handed_on_at_once() -> None:
     reader = Reader()
-    entries = LargeEntries(reader, Unfolding())
-    given = [native(number, LARGE_RECORDS) for number in range(3)]
+    entries = LargeEntries(reader)
+    given = [native(number, LARGE_MESSAGES) for number in range(3)]
     for entry in given:
         entries.on_entry(entry)
     assert reader.entries == given
@@ -57,7 +61,8 @@ async def test_small_ones_are_handed_on_at_once() -> None:
 
 async def test_a_large_one_does_not_hold_the_loop_and_is_not_overtaken() -> None:
     reader, held = Reader(), list[int]()
-    entries = LargeEntries(reader, Unfolding(held.append))
+    unfolding().hold = held.append
+    entries = LargeEntries(reader)
     given = [native(0), native(1, MANY), native(2), native(3, MANY), native(4)]
     assert len(given[1].payload) < 500
 
@@ -84,7 +89,7 @@ async def test_one_that_can_not_be_read_is_told_so_in_its_turn() -> None:
                 told.append(f"{entry.position}")
 
     reader = Tells()
-    entries = LargeEntries(reader, Unfolding())
+    entries = LargeEntries(reader)
     entries.on_entry(native(0, MANY, b"\xff" * 50))
     entries.on_entry(native(1))
     await until(lambda: reader.entries)
@@ -94,7 +99,7 @@ async def test_one_that_can_not_be_read_is_told_so_in_its_turn() -> None:
 @pytest.mark.parametrize("closes", [True, False], ids=["the reader closes it", "its connection ends"])
 async def test_when_it_is_over_nothing_more_is_handed_on(closes: bool) -> None:
     reader = Reader()
-    entries = LargeEntries(reader, Unfolding())
+    entries = LargeEntries(reader)
     entries.on_entry(native(0, MANY))
     entries.on_entry(native(1))
     if closes:
@@ -107,22 +112,50 @@ async def test_when_it_is_over_nothing_more_is_handed_on(closes: bool) -> None:
     assert reader.entries == []
 
 
-async def test_where_too_much_waits_the_reader_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_entries, "MOST_WAITING_BYTES", 100)
+async def test_where_too_much_waits_the_reader_begins_again_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not before the large one: it would never come further."""
+    given = [native(0, MANY), *(native(number) for number in range(1, 10))]
+    monkeypatch.setattr(large_entries, "MOST_WAITING_BYTES", sum(len(entry.payload) for entry in given[:4]))
     reader = Reader()
-    entries = LargeEntries(reader, Unfolding())
+    entries = LargeEntries(reader)
+    for entry in given:
+        entries.on_entry(entry)
+    await until(lambda: reader.ended is not None)
+    assert reader.entries == given[:4]
+    entries.on_entry(native(10))
+    assert reader.entries == given[:4], "what comes behind a gap would be taken for the next"
+
+
+async def test_a_reader_hears_that_it_waits_for_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_entries, "DELAY_SECONDS", 0.01)
+    reader = Reader()
+    entries = LargeEntries(reader)
     entries.on_entry(native(0, MANY))
-    assert reader.ended is None, "one alone may be as large as it is"
-    for number in range(1, 10):
-        entries.on_entry(native(number))
-    assert isinstance(reader.ended, Unavailable)
-    await until(lambda: entries._handing_on is None)
-    assert reader.entries == [], "what comes behind a gap would be taken for the next"
+    await until(lambda: reader.entries)
+    assert reader.delays >= 1
+
+
+async def test_nothing_is_read_for_who_has_gone() -> None:
+    first, second = Reader(), Reader()
+    closed = LargeEntries(second)
+    LargeEntries(first).on_entry(native(0, MANY))
+    entry = native(1, MANY)
+    closed.on_entry(entry)
+    closed.close()
+    await until(lambda: first.entries)
+    await until(lambda: closed._handing_on is None)
+    assert entry.content is None
 
 
 def test_what_has_to_be_unfolded_is_told_by_the_metadata() -> None:
-    assert unfolded_size(native(0, LARGE_RECORDS)) == 0
-    assert unfolded_size(native(0, LARGE_RECORDS + 1)) > 0
+    assert unfolded_size(native(0, LARGE_MESSAGES)) == 0
+    assert unfolded_size(native(0, LARGE_MESSAGES + 1)) > 0
+    assert unfolded_size(native(0, LARGE_MESSAGES + 1), headers_alone=True) > 0, "its greatest time stands in its messages"
+    of_a_sidecar = MessageMetadata(producer_name=b"kafka-sidecar-x", num_messages_in_batch=MANY)
+    of_a_sidecar.properties.add(key=b"kafka.batch", value=b"7 0 0 1000")
+    known = RawEntry(Position(1, 0), 1, 1, of_a_sidecar.SerializePartialToString(), memoryview(b""))
+    assert unfolded_size(known, headers_alone=True) == 0 < unfolded_size(known)
+    assert unfolded_size(RawEntry(Position(1, 0), 1, 1, bytes(LARGE_METADATA + 1), memoryview(b""))) > 0
     of_kafka = MessageMetadata(num_messages_in_batch=MANY)
     of_kafka.properties.add(key=b"entry.format", value=b"kafka")
     entry = RawEntry(Position(1, 0), 1, 1, of_kafka.SerializePartialToString(), memoryview(b""))

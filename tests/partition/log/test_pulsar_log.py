@@ -9,7 +9,6 @@ import pytest
 
 from handler.partition.fold.fold import BEFORE_ALL
 from handler.partition.log.pulsar_log import PulsarLog
-from handler.partition.unfolding import Unfolding
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
 from handler.pulsar.errors import TopicMissing, Unavailable
 from tests.support.stored_topics import PlainTopic
@@ -59,7 +58,7 @@ class Broker:
 
 
 def log_over(broker: Broker) -> PulsarLog:
-    return PulsarLog(cast(Any, None), cast(Any, broker), "t-partition-0", "w", broker.topic, Unfolding())
+    return PulsarLog(cast(Any, None), cast(Any, broker), "t-partition-0", "w", broker.topic)
 
 
 @pytest.mark.parametrize("old", [0, 1, 700, 999])

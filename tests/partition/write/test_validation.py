@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from handler.partition import unfolding
 from handler.partition.log.formats import PULSAR
 from handler.partition.log.log_config import AS_IT_COMES, LogConfig
 from handler.partition.partition import Partition
+from handler.partition.write.append import Append
 from handler.wire.error_code import ErrorCode
+from handler.wire.records import read_produced
 from tests.support.batches import batch, with_header
 from tests.support.memory_log import MemoryLog
-from tests.support.partitions import append, begin, begin_append, open_partition, read_all
+from tests.support.partitions import Outcome, append, begin, begin_append, open_partition, read_all
 from tests.support.turns import longest_turn
 
 ZSTD = 4
@@ -108,4 +111,31 @@ async def test_what_waits_for_too_long_is_refused_with_all_that_its_producer_wro
     await asyncio.wait([*outcomes, other])
     assert [outcome.result().error.name for outcome in outcomes] == ["NONE", "REQUEST_TIMED_OUT", "REQUEST_TIMED_OUT"]
     assert other.result().error is ErrorCode.NONE
+    partition.close()
+
+
+async def test_one_that_was_taken_as_it_came_is_not_looked_into_later() -> None:
+    """It waited for what is known of its producer, and the topic has another format by now."""
+    partition = await opened(AS_IT_COMES)
+    one = Append.of(read_produced(batch(b"v")), batch(b"v"), partition._loop.time() + 5, Outcome(), 0)
+    one.validate(AS_IT_COMES, 1_000)
+    one.validate(LogConfig(PULSAR), 1_000)
+    assert one.encoded is None
+    partition.close()
+
+
+async def test_many_headers_do_not_hold_the_loop() -> None:
+    partition = await opened()
+    headers = [(f"{number}", b"") for number in range(20_000)]
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=ZSTD, is_transactional=False, producer_id=-1, producer_epoch=-1, base_sequence=-1, batch_size=10_000_000
+    )
+    builder.append(0, 1_000, None, b"v", headers)
+    data = bytes(builder.build())
+
+    async def write() -> None:
+        await asyncio.wait([begin_append(partition, data, seconds=60) for _ in range(10)])
+
+    longest, _ = await longest_turn(write())
+    assert longest < MOST_TURN_SECONDS, "of processor time"
     partition.close()

@@ -174,6 +174,14 @@ def _greatest_time(metadata: MessageMetadata, payload: memoryview) -> int:
     return max(times, default=-1)
 
 
+def has_facts(metadata: MessageMetadata) -> bool:
+    """Whether the headers of an entry can be told without its messages, or nobody can read it."""
+    try:
+        return _facts(metadata) is not None
+    except ValueError:
+        return True
+
+
 def _facts(metadata: MessageMetadata) -> _Facts | None:
     """What a sidecar has written beside the messages of a batch; None where it is somebody else's.
 
