@@ -27,6 +27,7 @@ from handler.apis.api import Api, Call, Client, Services
 from handler.apis.late import LATE_TOPIC, in_time
 from handler.apis.nodes import controller, nodes_for_leaders, replicas
 from handler.apis.topics import find, listed
+from handler.fleet.fleet import View
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError
 from handler.tasks import SLICE, Pace, in_slices
@@ -47,12 +48,12 @@ EMPTY_MEANS_ALL_UP_TO: Final = 0  # in v0 an empty list asks for all, later null
 TOP_LEVEL_ERROR_SINCE: Final = 13
 
 
-def _found(services: Services, client: Client, topic: Topic, name: str) -> MetadataResponseTopic:
+def _found(services: Services, client: Client, view: View, topic: Topic, name: str) -> MetadataResponseTopic:
     partitions = [
         MetadataResponsePartition(
             error_code=error, partition_index=index, leader_id=leader, leader_epoch=0, replica_nodes=ids, isr_nodes=ids
         )
-        for index, (error, leader, ids) in enumerate(replicas(services, client, topic))
+        for index, (error, leader, ids) in enumerate(replicas(services, client, view, topic))
     ]
     return MetadataResponseTopic(name=name, topic_id=topic.topic_id, is_internal=topic.name.internal, partitions=partitions)
 
@@ -61,7 +62,7 @@ def _missing(error: ErrorCode, name: str | None, topic_id: uuid.UUID | None = No
     return MetadataResponseTopic(error_code=error, name=name, topic_id=topic_id)
 
 
-async def _by_id(services: Services, call: Call, topic_id: uuid.UUID) -> MetadataResponseTopic:
+async def _by_id(services: Services, call: Call, view: View, topic_id: uuid.UUID) -> MetadataResponseTopic:
     try:
         topic = await in_time(call, services.catalog.describe_id(topic_id), LATE_TOPIC)
     except PulsarError as error:
@@ -70,39 +71,39 @@ async def _by_id(services: Services, call: Call, topic_id: uuid.UUID) -> Metadat
         return _missing(topic, None, topic_id)
     if topic is None or topic.topic_id != topic_id:
         return _missing(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
-    return _found(services, call.client, topic, services.catalog.names.kafka(topic.name))
+    return _found(services, call.client, view, topic, services.catalog.names.kafka(topic.name))
 
 
-async def _by_name(services: Services, call: Call, named: str, may_create: bool) -> MetadataResponseTopic:
+async def _by_name(services: Services, call: Call, view: View, named: str, may_create: bool) -> MetadataResponseTopic:
     try:
         name = services.catalog.names.parse(named)
     except InvalidTopicName:
         return _missing(ErrorCode.INVALID_TOPIC_EXCEPTION, named)
     allowed = services.config.auto_create_topics and not name.internal and may_create
     found = await find(services, call, name, create_partitions=services.config.default_partitions if allowed else 0)
-    return _missing(found, named) if isinstance(found, ErrorCode) else _found(services, call.client, found, named)
+    return _missing(found, named) if isinstance(found, ErrorCode) else _found(services, call.client, view, found, named)
 
 
-async def _all_topics(services: Services, call: Call) -> list[MetadataResponseTopic]:
+async def _all_topics(services: Services, call: Call, view: View) -> list[MetadataResponseTopic]:
     """There may be thousands, so each is written as it is made, and others run in between."""
     topics = []
     pace = Pace()
     for name, topic in await listed(services, call):
         kafka_name = services.catalog.names.kafka(name)
-        described = _missing(topic, kafka_name) if isinstance(topic, ErrorCode) else _found(services, call.client, topic, kafka_name)
+        described = _missing(topic, kafka_name) if isinstance(topic, ErrorCode) else _found(services, call.client, view, topic, kafka_name)
         topics.append(cast(MetadataResponseTopic, Encoded(described, MetadataResponse, call.version)))
         await pace.rest()
     return topics
 
 
-async def _topics(services: Services, call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]:
+async def _topics(services: Services, call: Call, view: View, request: MetadataRequest) -> list[MetadataResponseTopic]:
     if request.topics is None or (call.version <= EMPTY_MEANS_ALL_UP_TO and not request.topics):
-        return await _all_topics(services, call)
+        return await _all_topics(services, call, view)
 
     async def one(topic: MetadataRequestTopic) -> MetadataResponseTopic:
         if not topic.name and topic.topic_id is not None:
-            return await _by_id(services, call, topic.topic_id)
-        return await _by_name(services, call, topic.name or "", request.allow_auto_topic_creation)
+            return await _by_id(services, call, view, topic.topic_id)
+        return await _by_name(services, call, view, topic.name or "", request.allow_auto_topic_creation)
 
     async def written(topic: MetadataRequestTopic) -> MetadataResponseTopic:
         return cast(MetadataResponseTopic, Encoded(await one(topic), MetadataResponse, call.version))
@@ -120,18 +121,19 @@ async def _cluster_id(services: Services, call: Call) -> str | None:
 
 async def _handle(services: Services, call: Call, request: MetadataRequest) -> MetadataResponse:
     response = MetadataResponse(controller_id=controller(services))
+    # Who joins or leaves while Pulsar is asked has no part in this answer: each leader is among its nodes.
+    view = services.fleet.view
+    response.brokers = [
+        MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
+        for node_id, host, port, rack in nodes_for_leaders(services, call.client, view)
+    ]
     try:
-        response.cluster_id, response.topics = await asyncio.gather(_cluster_id(services, call), _topics(services, call, request))
+        response.cluster_id, response.topics = await asyncio.gather(_cluster_id(services, call), _topics(services, call, view, request))
     except PulsarError as failure:
         response.error_code = error_code(failure)
         if not request.topics and call.version < TOP_LEVEL_ERROR_SINCE:
             call.client.abort()  # an empty list without an error would say that there are no topics
         response.topics = [_missing(response.error_code, topic.name or "") for topic in request.topics or ()]
-    # After the topics: who leads by then is among the nodes.
-    response.brokers = [
-        MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
-        for node_id, host, port, rack in nodes_for_leaders(services, call.client)
-    ]
     return response
 
 

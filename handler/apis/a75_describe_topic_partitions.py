@@ -86,7 +86,9 @@ def _topic(services: Services, client: Client, name: str, topic: Topic | ErrorCo
             eligible_leader_replicas=(),
             last_known_elr=(),
         )
-        for index, (error, leader, ids) in zip(indexes, replicas(services, client, topic)[indexes.start : indexes.stop], strict=True)
+        for index, (error, leader, ids) in zip(
+            indexes, replicas(services, client, services.fleet.view, topic)[indexes.start : indexes.stop], strict=True
+        )
     ]
     return DescribeTopicPartitionsResponseTopic(name=name, topic_id=topic.topic_id, is_internal=topic.name.internal, partitions=partitions)
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from handler.apis.api import Client, Services
 from handler.config import address_text
+from handler.fleet.fleet import View
 from handler.fleet.member import Member
 from handler.topics.catalog import Topic
 from handler.topics.node_configs import NodeListeners
@@ -47,14 +48,13 @@ def nodes(services: Services, client: Client) -> list[Node]:
     return _told(services, client, services.fleet.view.nodes)
 
 
-def nodes_for_leaders(services: Services, client: Client) -> list[Node]:
+def nodes_for_leaders(services: Services, client: Client, view: View) -> list[Node]:
     """The same, with the leaders of partitions.
 
     A librdkafka drops every node that such an answer does not name. Of a partition that it knows to be led there it says for up to five
     minutes (topic.metadata.refresh.interval.ms) that there is none, and asks nobody. So it is told of nodes too that were there a moment
     ago. Java's clients ask again. Its admin client is not told: it asks every node for groups, and fails if one does not answer.
     """
-    view = services.fleet.view
     if not _KEEPS_LEADERS.match(client.software):
         return _told(services, client, view.nodes)
     client.told = view
@@ -107,12 +107,12 @@ class Replicas(NamedTuple):
     ids: tuple[int, ...]  # with racks there is one for each, where its clients read (KIP-392)
 
 
-def replicas(services: Services, client: Client, topic: Topic) -> list[Replicas]:
+def replicas(services: Services, client: Client, view: View, topic: Topic) -> list[Replicas]:
     """Of all partitions. A leader that a client can't reach is told as Kafka does it (MetadataCache.getPartitionMetadata)."""
-    hidden = {member.node_id for member in services.fleet.view.nodes if not is_told(services, client, member)}
+    hidden = {member.node_id for member in view.nodes if not is_told(services, client, member)}
     return [
         Replicas(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER, ids) if ids[0] in hidden else Replicas(ErrorCode.NONE, ids[0], ids)
-        for ids in services.fleet.view.leadership.replicas(topic.name.pulsar, topic.partitions)
+        for ids in view.leadership.replicas(topic.name.pulsar, topic.partitions)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 import pytest_asyncio
 
 from handler.apis.a35_describe_log_dirs import LOG_DIR
+from handler.fleet.fleet import View
+from handler.fleet.leadership import Leadership
 from handler.fleet.member import Member
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.alter_partition_reassignments import (
@@ -155,3 +158,27 @@ async def test_who_drops_nodes_that_are_not_named_is_told_of_those_of_a_moment_a
     assert (sidecar.client.told is sidecar.fleet.view) == (2 in told)
     cluster = await sidecar.ask(DescribeClusterRequest(), 1)
     assert [broker.broker_id for broker in cluster.brokers] == [0], "who asks for the cluster is told who is there"
+
+
+async def test_a_leader_that_leaves_while_pulsar_is_asked_is_among_the_nodes(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that is told of a leader, and of no such node, takes the partition for one without a leader."""
+    await sidecar.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)  # which looks the topic up
+    other = Member(2, "other", 9093)
+    monkeypatch.setattr(sidecar.fleet, "view", View((sidecar.fleet.own, other), (), Leadership([other])))
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def cluster_id() -> str:
+        asked.set()
+        await answer.wait()
+        return "a-cluster"
+
+    monkeypatch.setattr(sidecar.services.catalog, "cluster_id", cluster_id)
+    asking = sidecar.begin(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
+    await asked.wait()
+    for _ in range(20):  # turns, in which the leaders are looked at
+        await asyncio.sleep(0)
+    sidecar.fleet.view = View((sidecar.fleet.own,), (), Leadership([sidecar.fleet.own]))
+    answer.set()
+    metadata = await asking
+    leaders = {one.leader_id for one in metadata.topics[0].partitions}
+    assert leaders <= {broker.node_id for broker in metadata.brokers}, (leaders, metadata.brokers)

@@ -14,7 +14,7 @@ from tests.simulation.planted import seed_that_finds
 from tests.simulation.test_simulation import first_seed_of_the_commit
 
 # The last one has found a fault.
-SEEDS = (*range(1, 11), 51_000_072)
+SEEDS = (*range(1, 11), 51_000_072, 52_004_038)
 PARTS = 4
 SEEDS_OF_A_PART = 4
 
