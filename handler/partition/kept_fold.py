@@ -53,7 +53,8 @@ class KeptFold:
         self._kept_in: int | None = None  # the ledger
         self._restored: Position | None = None  # where it was kept
         self._is_whole = True
-        self._has_hidden = False  # something that is shown by what is kept
+        self._hidden_noted = 0  # how often something was hidden that the log shows
+        self._hidden_kept = 0  # of those, how many are in what is kept
         self._kept_at = -KEPT_SECONDS
         self._kept_since = -math.inf  # when what is kept was stored, in this process's time
         self._times_made_anew = 0  # the topic, when it was stored
@@ -114,7 +115,7 @@ class KeptFold:
         """Whether something was kept, and is not true any more, or gone with its topic, or somebody may soon delete it for its age."""
         if self._kept_in is None or self._values is None:
             return False
-        if self._has_hidden:
+        if self._hidden_kept < self._hidden_noted:
             return True
         is_gone = self._times_made_anew != self._values.times_made_anew
         return is_gone or asyncio.get_running_loop().time() - self._kept_since >= WRITE_ANEW_MS / 1000
@@ -188,7 +189,7 @@ class KeptFold:
 
     def note_hidden(self) -> None:
         """Batches are hidden from now on by what a coordinator has said. The log does not tell it."""
-        self._has_hidden = True
+        self._hidden_noted += 1
 
     def mar(self) -> None:
         """The fold failed in the middle of an entry: what it knows is not to be kept."""
@@ -228,31 +229,30 @@ class KeptFold:
         if self._values is None or not is_certain or fold.last_position is None or transactions.known_from is None:
             return
         if is_last or self._keeping is None or self._keeping.done():
-            replaces, has_hidden, self._has_hidden = self._is_aged(), self._has_hidden, False
-            store = self._store(self._values, kept.snapshot(fold, transactions), self._keeping, replaces=replaces, has_hidden=has_hidden)
+            store = self._store(self._values, kept.snapshot(fold, transactions), self._keeping, self._hidden_noted)
             self._keeping = asyncio.create_task(store)
 
-    async def _store(
-        self, values: KeptValues, snapshot: kept.Snapshot, before: asyncio.Task[None] | None, *, replaces: bool, has_hidden: bool
-    ) -> None:  # fmt: skip
+    async def _store(self, values: KeptValues, snapshot: kept.Snapshot, before: asyncio.Task[None] | None, hidden: int) -> None:
         """Unless another sidecar has kept what it knew further on: this one has read less, and may close later."""
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
+            if snapshot.fold.next_offset <= self._kept_to and not self._is_aged():
+                return
         try:
             is_from_the_start = _is_from_the_start(snapshot.transactions)
             extent = Extent(None if is_from_the_start else ANNOUNCED, snapshot.position)
             times_made_anew = values.times_made_anew
-            replaces = replaces or self._is_aged()
-            if replaces:
+            if replaces := self._is_aged():
                 self._replace_found()
             best = await values.ends_last(from_the_start=is_from_the_start)
             if best is None or not best[1].covers(extent) or (replaces and best[1].last == extent.last):
                 await values.store(extent, await in_a_thread(lambda: packed.pack(snapshot.encode())))
                 self._kept_since = asyncio.get_running_loop().time()
+                self._hidden_kept = max(self._hidden_kept, hidden)
+            # Else what is hidden is stored again later: whoever knew more of the log may not have known that.
             self._kept_to, self._kept_in, self._times_made_anew = snapshot.fold.next_offset, snapshot.position.ledger, times_made_anew
             await values.delete_covered()
         except PulsarError as error:
-            self._has_hidden = self._has_hidden or has_hidden
             log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)
 
 

@@ -161,3 +161,68 @@ async def test_what_is_hidden_while_the_fold_is_being_kept_is_kept_later() -> No
     await later.opened()
     assert later.last_stable_offset == later.end_offset
     later.close()
+
+
+async def hidden_by_a(log: MemoryLog, states: MemoryStates) -> Partition:
+    """A partition that has hidden a late batch, and has not kept that yet."""
+    writer = open_partition(log, "kafka-sidecar-writer", states=states)
+    await write(writer, Coordinator(NUMBER), b"late", sequence=0)
+    await append(writer, batch(b"behind"))
+    await asyncio.gather(*writer.close())
+    partition = open_partition(log, "kafka-sidecar-a", states=states, ask_ended=Coordinators(EndedTransactions(NUMBER, 1)))
+    await partition.opened()
+    await until(lambda: partition.last_stable_offset == 2)
+    return partition
+
+
+async def test_what_is_hidden_is_kept_although_another_sidecar_has_kept_more() -> None:
+    """The other one does not know of it."""
+    log, states = MemoryLog(), MemoryStates()
+    partition = await hidden_by_a(log, states)
+    coordinators = Coordinators()
+    coordinators.is_away = True
+    other = open_partition(log, "kafka-sidecar-b", states=states, ask_ended=coordinators)
+    await other.opened()
+    asks, answers = asyncio.Event(), asyncio.Event()
+
+    async def names(prefix: bytes) -> list[bytes]:
+        asks.set()
+        await answers.wait()
+        return await MemoryStates.names(states, prefix)
+
+    states.names = names  # type: ignore[method-assign]
+    partition._kept._keep()
+    await asks.wait()
+    del states.names
+    await append(other, batch(b"more"))
+    await asyncio.gather(*other.close())
+    answers.set()
+    await partition.confirmed_end()
+    await asyncio.gather(*partition.close())
+    later = open_partition(log, "kafka-sidecar-later", states=states, ask_ended=Coordinators())
+    await later.opened()
+    assert later.last_stable_offset == later.end_offset
+    later.close()
+
+
+async def test_what_is_hidden_is_kept_at_the_end_if_it_could_not_be_kept_before() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    partition = await hidden_by_a(log, states)
+    stores, fails = asyncio.Event(), asyncio.Event()
+
+    async def store(key: bytes, value: bytes) -> None:
+        del states.store  # the next one is stored
+        stores.set()
+        await fails.wait()
+        raise Unavailable("the connection was lost")
+
+    states.store = store  # type: ignore[method-assign]
+    partition._kept._keep()
+    await stores.wait()
+    closing = partition.close()
+    fails.set()
+    await asyncio.gather(*closing)
+    later = open_partition(log, "kafka-sidecar-later", states=states, ask_ended=Coordinators())
+    await later.opened()
+    assert later.last_stable_offset == later.end_offset
+    later.close()
