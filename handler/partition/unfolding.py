@@ -1,6 +1,6 @@
 """What takes long to look into is looked into in a thread: a few hundred bytes may unfold to megabytes, or to many thousand records.
 
-One piece is in work at a time in this process.
+Of entries that are read, and of batches that are written, one piece each is in work at a time in this process.
 """
 
 from __future__ import annotations
@@ -18,15 +18,66 @@ LARGE_RECORDS: Final = 1_000
 # In one turn of the loop, together.
 TURN_BYTES: Final = 256 * 1024
 TURN_RECORDS: Final = 3_000
+# How often somebody hears that he waits for this process, and not for a broker.
+DELAY_SECONDS: Final = 2.0
 
 T = TypeVar("T")
+
+
+class Line:
+    """One piece at a time, in the order in which they come."""
+
+    def __init__(self, hold: Callable[[int], None]) -> None:
+        self._hold = hold
+        self._in_work = asyncio.Lock()
+        self.looked_into = 0  # pieces
+
+    async def look_into(
+        self, size: int, work: Callable[[], T], is_wanted: Callable[[], bool] = lambda: True, on_delayed: Callable[[], None] = lambda: None
+    ) -> T | None:
+        """Have it done in a thread, when it is its turn. None if nobody wants it any more. `size`: bytes that it may take meanwhile.
+
+        A thread can't be stopped. If the caller is cancelled, the next piece waits for the thread all the same.
+        """
+        is_given_up = False
+        piece = asyncio.create_task(self._in_turn(size, work, lambda: not is_given_up and is_wanted()))
+        try:
+            while not piece.done():
+                await asyncio.wait({piece}, timeout=DELAY_SECONDS)
+                on_delayed()
+        except asyncio.CancelledError:
+            is_given_up = True
+            piece.add_done_callback(_forget)
+            raise
+        return piece.result()
+
+    async def _in_turn(self, size: int, work: Callable[[], T], is_wanted: Callable[[], bool]) -> T | None:
+        async with self._in_work:
+            if not is_wanted():
+                return None
+            self._hold(size)
+            try:
+                return await in_a_thread(work)
+            finally:
+                self._hold(-size)
+                self.looked_into += 1
+
+
+def _forget(piece: asyncio.Task[object]) -> None:
+    if not piece.cancelled():
+        piece.exception()  # nobody is there to hear of it
 
 
 class Unfolding:
     def __init__(self) -> None:
         self.hold: Callable[[int], None] = lambda _: None  # counts so many more bytes, or fewer, in the account of the process
-        self._in_work = asyncio.Lock()
+        self.entries = Line(self._hold)
+        self.batches = Line(self._hold)  # producers do not wait for what others have written
+        self.waiting_bytes = 0  # of entries behind one that takes long
         self._turn_bytes = self._turn_records = 0
+
+    def _hold(self, more: int) -> None:
+        self.hold(more)
 
     @property
     def is_spent(self) -> bool:
@@ -45,17 +96,6 @@ class Unfolding:
 
     def _begin_turn(self) -> None:
         self._turn_bytes = self._turn_records = 0
-
-    async def look_into(self, size: int, work: Callable[[], T], is_wanted: Callable[[], bool] = lambda: True) -> T | None:
-        """Have it done in a thread, when it is its turn. None if nobody wants it any more. `size`: bytes that it may take meanwhile."""
-        async with self._in_work:
-            if not is_wanted():
-                return None
-            self.hold(size)
-            try:
-                return await in_a_thread(work)
-            finally:
-                self.hold(-size)
 
 
 _of_processes: WeakKeyDictionary[object, Unfolding] = WeakKeyDictionary()

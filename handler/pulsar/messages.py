@@ -19,6 +19,10 @@ from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 
 # So many are opened in half a second, in one piece. Zeros unfold to thousands of times what they were; Pulsar's producers batch a thousand.
 MAX_MESSAGES: Final = 250_000
+# A property may take six bytes, and as an object many times that. What is parsed in one piece holds the interpreter's lock.
+MAX_PROPERTIES: Final = 1_000_000
+MAX_PROPERTIES_OF_ONE: Final = 100_000
+LARGE_SINGLE: Final = 512 * 1024
 _U32: Final = struct.Struct(">I")
 
 Properties = list[tuple[str, bytes]]
@@ -66,13 +70,18 @@ def split_batch(data: bytes, count: int) -> Iterator[tuple[int, SingleMessageMet
     """The messages of a batch, without those that compaction took out: number, metadata, payload."""
     if count > MAX_MESSAGES:
         raise EntryUnreadable(f"a batch of {count} messages: no more than {MAX_MESSAGES} are opened")
-    at = 0
+    at = properties = 0
     size_at, parse = _U32.unpack_from, SingleMessageMetadata.FromString
     try:
         for number in range(count):
             (size,) = size_at(data, at)
             at += 4 + size
+            if size > LARGE_SINGLE:
+                _check_fields(data, at - size, at)
             single = parse(data[at - size : at])
+            properties += len(single.properties)
+            if properties > MAX_PROPERTIES:
+                raise EntryUnreadable(f"a batch with more than {MAX_PROPERTIES} properties")
             end = at + single.payload_size
             if end < at or end > len(data):
                 raise EntryUnreadable("a batched message is longer than its entry")
@@ -81,6 +90,39 @@ def split_batch(data: bytes, count: int) -> Iterator[tuple[int, SingleMessageMet
             at = end
     except (struct.error, DecodeError) as error:
         raise EntryUnreadable(f"a broken batch of {count} messages: {error}") from error
+
+
+def _check_fields(data: bytes, at: int, end: int) -> None:
+    """Before the metadata of a message is parsed in one piece."""
+    fields = 0
+    while at < end:
+        fields += 1
+        if fields > MAX_PROPERTIES_OF_ONE:
+            raise EntryUnreadable(f"a batched message with more than {MAX_PROPERTIES_OF_ONE} properties")
+        tag, at = _varint(data, at, end)
+        match tag & 7:
+            case 0:
+                _, at = _varint(data, at, end)
+            case 1:
+                at += 8
+            case 2:
+                size, at = _varint(data, at, end)
+                at += size
+            case 5:
+                at += 4
+            case _:
+                return  # it can't be parsed
+
+
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < end:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80 or shift > 63:
+            return value, at
+    return value, end
 
 
 def key_of(message: MessageMetadata | SingleMessageMetadata) -> bytes | None:

@@ -7,7 +7,7 @@ import pytest
 from handler.errors import EntryUnreadable
 from handler.pulsar import messages
 from handler.pulsar.messages import read_messages, write_batch
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 
 
 def test_a_batch_of_more_messages_than_anybody_writes_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,3 +21,29 @@ def test_a_batch_of_more_messages_than_anybody_writes_is_not_opened(monkeypatch:
         else:
             with pytest.raises(EntryUnreadable, match="no more than 10"):
                 read_messages(metadata, memoryview(payload))
+
+
+def of_one(properties: int, messages: int = 1) -> tuple[MessageMetadata, memoryview]:
+    single = SingleMessageMetadata(payload_size=0, event_time=2**60, partition_key=b"k")
+    for number in range(properties):
+        single.properties.add(key=b"%d" % number, value=b"v")
+    head = single.SerializeToString()
+    data = (len(head).to_bytes(4, "big") + head) * messages
+    metadata = MessageMetadata(producer_name=b"p", sequence_id=0, publish_time=1, num_messages_in_batch=messages)
+    metadata.uncompressed_size = len(data)
+    return metadata, memoryview(data)
+
+
+def test_a_message_of_more_properties_than_anybody_gives_it_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "LARGE_SINGLE", 10)
+    monkeypatch.setattr(messages, "MAX_PROPERTIES_OF_ONE", 23)
+    assert len(read_messages(*of_one(20))[0][0].properties) == 20  # and three fields
+    with pytest.raises(EntryUnreadable, match="more than 23 properties"):
+        read_messages(*of_one(21))
+
+
+def test_a_batch_of_more_properties_than_anybody_writes_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "MAX_PROPERTIES", 100)
+    assert len(read_messages(*of_one(20, messages=5))[0]) == 5
+    with pytest.raises(EntryUnreadable, match="more than 100 properties"):
+        read_messages(*of_one(21, messages=5))

@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections import deque
 from functools import partial
+from itertools import islice
 from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError
@@ -29,19 +30,20 @@ from handler.pulsar.events import ConsumerEvents
 from handler.tasks import Pace
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
+from handler.wire.records import HEADER_SIZE, BatchMalformed, split_batches
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
-# Each takes some 20 ms.
-LARGE_BYTES: Final = 8 * 1024 * 1024
+# Each takes some 50 ms if it is full of small properties, and a few if it is not.
+LARGE_BYTES: Final = 512 * 1024
 LARGE_MESSAGES: Final = 5_000
 LARGE_METADATA: Final = 128 * 1024  # a message may have many properties
-# What waits behind a large entry of one reader. If more comes, it is dropped, and the reader begins again behind what has waited.
+MANY_BATCHES: Final = 1_000  # sidecars write far fewer into one entry
+# What waits behind large entries in this process. If more comes to a reader, it is dropped, and the reader begins again behind what has
+# waited.
 MOST_WAITING_BYTES: Final = 32 * 1024 * 1024
 # A message as an object, while its entry is looked into.
 MESSAGE_BYTES: Final = 500
-# How often a reader hears that it waits for this process, and not for its broker.
-DELAY_SECONDS: Final = 2.0
 
 
 def unfolded_size(entry: RawEntry, *, headers_alone: bool = False) -> int:
@@ -52,7 +54,9 @@ def unfolded_size(entry: RawEntry, *, headers_alone: bool = False) -> int:
         metadata = entry.message_metadata
     except DecodeError:
         return 0
-    messages, size = metadata.num_messages_in_batch, metadata.uncompressed_size
+    messages, size = max(metadata.num_messages_in_batch, 0), metadata.uncompressed_size
+    if len(entry.payload) > MANY_BATCHES * HEADER_SIZE and not is_unfolded(metadata):
+        return len(entry.payload) + MANY_BATCHES * MESSAGE_BYTES if _has_many_batches(entry) else 0
     if messages <= LARGE_MESSAGES and size <= LARGE_BYTES:
         return 0
     if not is_unfolded(metadata) or (headers_alone and has_facts(metadata)):
@@ -60,10 +64,17 @@ def unfolded_size(entry: RawEntry, *, headers_alone: bool = False) -> int:
     return min(size, MAX_UNCOMPRESSED) + messages * MESSAGE_BYTES
 
 
+def _has_many_batches(entry: RawEntry) -> bool:
+    try:
+        return next(islice(split_batches(entry.payload), MANY_BATCHES, None), None) is not None
+    except BatchMalformed:
+        return False
+
+
 async def look_beforehand(entry: RawEntry, *, headers_alone: bool = False) -> None:
     """Before an entry is read by who waits for entries one by one."""
     if size := unfolded_size(entry, headers_alone=headers_alone):
-        await unfolding().look_into(size, partial(read_beforehand, entry))
+        await unfolding().entries.look_into(size, partial(read_beforehand, entry))
 
 
 class PatientEvents(ConsumerEvents, Protocol):
@@ -79,7 +90,7 @@ class LargeEntries(ConsumerEvents):
     def __init__(self, events: PatientEvents) -> None:
         self._events = events
         self._waiting: deque[RawEntry] = deque()
-        self._waiting_bytes = 0
+        self._unfolding = unfolding()
         self._handing_on: asyncio.Task[None] | None = None
         self._has_dropped = False
         self._is_over = False
@@ -90,11 +101,11 @@ class LargeEntries(ConsumerEvents):
             return
         if self._is_over or self._has_dropped:
             return  # it would come behind what is missing
-        if self._waiting and self._waiting_bytes + len(entry.payload) > MOST_WAITING_BYTES:
+        if self._waiting and self._unfolding.waiting_bytes + _size(entry) > MOST_WAITING_BYTES:
             self._has_dropped = True
             return
         self._waiting.append(entry)
-        self._waiting_bytes += len(entry.payload)
+        self._unfolding.waiting_bytes += _size(entry)
         if self._handing_on is None:
             self._handing_on = asyncio.create_task(self._hand_on())
 
@@ -108,8 +119,8 @@ class LargeEntries(ConsumerEvents):
 
     def close(self) -> None:
         self._is_over = True
+        self._unfolding.waiting_bytes -= sum(map(_size, self._waiting))
         self._waiting.clear()
-        self._waiting_bytes = 0
 
     async def _hand_on(self) -> None:
         pace = Pace()
@@ -118,11 +129,12 @@ class LargeEntries(ConsumerEvents):
                 entry = self._waiting[0]
                 await pace.rest()
                 if size := unfolded_size(entry):
-                    await self._look_into(entry, size)
+                    look = self._unfolding.entries.look_into
+                    await look(size, partial(read_beforehand, entry), lambda: not self._is_over, self._on_delayed)
                 if self._is_over:
                     return
                 self._waiting.popleft()
-                self._waiting_bytes -= len(entry.payload)
+                self._unfolding.waiting_bytes -= _size(entry)
                 self._events.on_entry(entry)
             if self._has_dropped and not self._is_over:
                 self.on_end(Unavailable("more bytes than are kept have come behind an entry that takes long to read"))
@@ -133,12 +145,10 @@ class LargeEntries(ConsumerEvents):
         finally:
             self._handing_on = None
 
-    async def _look_into(self, entry: RawEntry, size: int) -> None:
-        work = unfolding().look_into(size, partial(read_beforehand, entry), lambda: not self._is_over)
-        looking = asyncio.ensure_future(work)
-        while not looking.done():
-            await asyncio.wait({looking}, timeout=DELAY_SECONDS)
-            if self._is_over:
-                return
+    def _on_delayed(self) -> None:
+        if not self._is_over:
             self._events.on_delayed()
-        looking.result()
+
+
+def _size(entry: RawEntry) -> int:
+    return len(entry.payload) + len(entry.metadata)

@@ -12,11 +12,11 @@ from handler.errors import EntryUnreadable
 from handler.partition.log.formats import PULSAR
 from handler.partition.log.formats.chunk import is_last_chunk
 from handler.partition.log.port import EntryLog
+from handler.partition.unfolding import unfolding
 from handler.pulsar.codecs import MAX_UNCOMPRESSED
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
 from handler.pulsar.raw_entries import raw_entries_from
-from handler.tasks import in_a_thread
 
 # A part is nearly as large as an entry may be.
 PERMITS: Final = 4
@@ -88,7 +88,7 @@ async def _read_chunked(log_: EntryLog, last: RawEntry) -> bytes | bytearray | N
         if found is not None:
             whole = memoryview(b"".join(found))
             found.clear()
-            return await in_a_thread(partial(_decoded, metadata, whole))
+            return await unfolding().entries.look_into(len(whole) + metadata.uncompressed_size, partial(_decoded, metadata, whole))
         if parts.has_begun or start == stats.first:
             return None
         further = min(back * FURTHER_EACH_TIME, MAX_ENTRIES_BACK)

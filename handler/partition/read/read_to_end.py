@@ -72,7 +72,7 @@ class ReadToEnd:
     async def run_first(self, if_unknown: Position | None, seconds: float = READ_SECONDS) -> None:
         """The same when a partition is opened, however long its log is. `if_unknown`: what was its last entry a moment ago."""
         try:
-            async with while_it_goes_on(seconds, lambda: self._fold.reached):
+            async with while_it_goes_on(seconds, lambda: (self._fold.reached, self._tail.delays)):
                 await self._run(if_unknown)
         except TimeoutError as error:
             raise NoEntryCame(f"nothing came of {self._name} within {seconds:.0f} s") from error

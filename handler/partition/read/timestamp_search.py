@@ -19,9 +19,10 @@ from handler.partition.read.fetch_cache import FetchedRun
 from handler.partition.read.partition_times import PartitionTimes
 from handler.partition.read.read_entries import ReadEntry, entries_from
 from handler.partition.read.time_index import Stretch
+from handler.partition.unfolding import unfolding
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import Unavailable
-from handler.tasks import Pace, Shared, in_a_thread, within
+from handler.tasks import Pace, Shared, within
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.compression import without_compression
 from handler.wire.control_records import is_placeholder
@@ -124,7 +125,9 @@ async def _records_of(batches: Iterable[tuple[BatchHeader, bytes | bytearray]], 
 async def _unfolded(header: BatchHeader, data: bytes | bytearray) -> bytes:
     if not header.attributes & CODEC_MASK:
         return bytes(data)
-    return await in_a_thread(lambda: bytes(without_compression(header, data, MAX_UNFOLDED)))
+    unfolded = await unfolding().entries.look_into(len(data), lambda: bytes(without_compression(header, data, MAX_UNFOLDED)))
+    assert unfolded is not None, "it is wanted"
+    return unfolded
 
 
 async def by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAndOffset:

@@ -87,7 +87,7 @@ class Validation:
             return
         try:
             work = partial(validate, append.data, config, self._clock.wall())
-            encoded = await self._unfolding.look_into(MOST_BYTES, work, lambda: append.is_awaited)
+            encoded = await self._unfolding.batches.look_into(MOST_BYTES, work, lambda: append.is_awaited)
             if encoded is not None:
                 append.become(encoded)
         except BatchRefused as refused:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from handler.errors import EntryUnreadable
+from handler.partition import unfolding as unfolding_
 from handler.partition.log import large_entries
 from handler.partition.log.entries import read_entry
-from handler.partition.log.large_entries import LARGE_MESSAGES, LARGE_METADATA, LargeEntries, unfolded_size
+from handler.partition.log.large_entries import LARGE_MESSAGES, LARGE_METADATA, MANY_BATCHES, LargeEntries, unfolded_size
 from handler.partition.unfolding import unfolding
 from handler.pulsar.codecs import compress
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.turns import longest_turn
 
@@ -115,7 +117,7 @@ async def test_when_it_is_over_nothing_more_is_handed_on(closes: bool) -> None:
 async def test_where_too_much_waits_the_reader_begins_again_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not before the large one: it would never come further."""
     given = [native(0, MANY), *(native(number) for number in range(1, 10))]
-    monkeypatch.setattr(large_entries, "MOST_WAITING_BYTES", sum(len(entry.payload) for entry in given[:4]))
+    monkeypatch.setattr(large_entries, "MOST_WAITING_BYTES", sum(len(entry.payload) + len(entry.metadata) for entry in given[:4]))
     reader = Reader()
     entries = LargeEntries(reader)
     for entry in given:
@@ -127,7 +129,7 @@ async def test_where_too_much_waits_the_reader_begins_again_behind_it(monkeypatc
 
 
 async def test_a_reader_hears_that_it_waits_for_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_entries, "DELAY_SECONDS", 0.01)
+    monkeypatch.setattr(unfolding_, "DELAY_SECONDS", 0.01)
     reader = Reader()
     entries = LargeEntries(reader)
     entries.on_entry(native(0, MANY))
@@ -161,3 +163,29 @@ def test_what_has_to_be_unfolded_is_told_by_the_metadata() -> None:
     entry = RawEntry(Position(1, 0), 1, 1, of_kafka.SerializePartialToString(), memoryview(b""))
     assert unfolded_size(entry) == 0
     assert unfolded_size(RawEntry(Position(1, 0), 1, 1, b"\xff\xff", memoryview(b""))) == 0
+
+
+def test_whatever_a_writer_says_it_counts() -> None:
+    """A negative count and a size that is as large made nothing of it once."""
+    metadata = MessageMetadata(num_messages_in_batch=-268_000, uncompressed_size=134_000_000)
+    assert unfolded_size(RawEntry(Position(1, 0), 1, 1, metadata.SerializePartialToString(), memoryview(b""))) > 0
+
+
+@pytest.mark.parametrize("count", [MANY_BATCHES, MANY_BATCHES + 1])
+def test_an_entry_of_very_many_batches_is_large(count: int) -> None:
+    metadata = MessageMetadata(num_messages_in_batch=count)
+    metadata.properties.add(key=b"entry.format", value=b"kafka")
+    entry = RawEntry(Position(1, 0), 1, 1, metadata.SerializePartialToString(), memoryview(bytes(batch(b"v")) * count))
+    assert (unfolded_size(entry) > 0) == (count > MANY_BATCHES)
+
+
+async def test_readers_share_what_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_entries, "MOST_WAITING_BYTES", 1)
+    readers = [Reader(), Reader()]
+    for reader in readers:
+        entries = LargeEntries(reader)
+        entries.on_entry(native(0, MANY))
+        entries.on_entry(native(1))
+    await until(lambda: all(reader.ended for reader in readers))
+    assert [len(reader.entries) for reader in readers] == [1, 1], "each comes on"
+    assert unfolding().waiting_bytes == 0
