@@ -34,6 +34,22 @@ def producer(address: str, **settings: Any) -> Producer:
     return Producer({"bootstrap.servers": address, "enable.idempotence": True, **QUIET, **settings})
 
 
+def transactional_producer(address: str, transactional_id: str) -> Producer:
+    client = Producer({"bootstrap.servers": address, "transactional.id": transactional_id, **QUIET})
+    client.init_transactions(60)
+    return client
+
+
+def write_in_a_transaction(client: Producer, topic: str, value: bytes, *, commit: bool) -> None:
+    client.begin_transaction()
+    client.produce(topic, value, partition=0)
+    client.flush(60)
+    if commit:
+        client.commit_transaction(60)
+    else:
+        client.abort_transaction(60)
+
+
 def wait_for_room(client: Producer, most: int) -> None:
     """Until fewer than `most` of its records wait for an answer.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_INVALID, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from handler.coordination.directory import NAMESPACE
@@ -24,10 +24,10 @@ from handler.pulsar.errors import PulsarError
 from handler.pulsar.events import ConsumerEvents
 from handler.pulsar.messages import write_batch
 from integration.conftest import new_topic
-from integration.kafka_clients import QUIET, consumer, create, produce, read
+from integration.kafka_clients import QUIET, consumer, create, produce, read, transactional_producer, write_in_a_transaction
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
-from integration.patience import LONG, wait_for
+from integration.patience import wait_for
 from integration.support import admin
 from tests.contract.case import Scribe
 
@@ -57,25 +57,13 @@ def teams(fleet_broker: Standalone, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def _stand_for_election(sidecar: SidecarProcess) -> None:
-    _producer(sidecar, "nothing")
+    transactional_producer(sidecar.address, f"nothing {sidecar.port}")
     _committed(sidecar, "nothing")
 
 
-def _producer(sidecar: SidecarProcess, topic: str) -> Producer:
-    client = Producer({"bootstrap.servers": sidecar.address, "transactional.id": f"{topic} {sidecar.port}", **QUIET})
-    client.init_transactions(60)
-    return client
-
-
 def _have_a_transaction(sidecar: SidecarProcess, topic: str, value: bytes, *, commit: bool = True) -> None:
-    client = _producer(sidecar, topic)
-    client.begin_transaction()
-    client.produce(topic, value, partition=0)
-    client.flush(LONG)
-    if commit:
-        client.commit_transaction(60)
-    else:
-        client.abort_transaction(60)
+    client = transactional_producer(sidecar.address, f"{topic} {sidecar.port}")
+    write_in_a_transaction(client, topic, value, commit=commit)
 
 
 def _commit(sidecar: SidecarProcess, topic: str, offset: int) -> None:

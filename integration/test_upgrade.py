@@ -18,7 +18,7 @@ from kio.schema.write_txn_markers.v1.request import WritableTxnMarker, WritableT
 from kio.static.primitive import i16, i32
 
 from integration.fleet import Load, gateways, pass_over, wait_until_all_lead
-from integration.kafka_clients import QUIET, consumer, create, offset_at, produce
+from integration.kafka_clients import QUIET, consumer, create, offset_at, produce, transactional_producer, write_in_a_transaction
 from integration.launcher.jars import CACHE
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
@@ -121,16 +121,9 @@ async def end_transaction(address: str, topic: str, *, commit: bool) -> None:
     connection.close()
 
 
-def write_in_a_transaction(sidecar: SidecarProcess, topic: str, value: bytes, *, commit: bool) -> None:
-    client = Producer({"bootstrap.servers": sidecar.address, "transactional.id": f"{topic} of {sidecar.port}", **QUIET})
-    client.init_transactions(60)
-    client.begin_transaction()
-    client.produce(topic, value, partition=0)
-    client.flush(LONG)
-    if commit:
-        client.commit_transaction(60)
-    else:
-        client.abort_transaction(60)
+def have_a_transaction(sidecar: SidecarProcess, topic: str, value: bytes, *, commit: bool) -> None:
+    client = transactional_producer(sidecar.address, f"{topic} of {sidecar.port}")
+    write_in_a_transaction(client, topic, value, commit=commit)
 
 
 def end_of(sidecar: SidecarProcess, topic: str, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> int:
@@ -161,7 +154,7 @@ def write_where_the_marker_goes_astray(team: SidecarProcess, others: SidecarProc
         topic = f"orders{number}"
         for sidecar in (others, team):
             create(sidecar.address, topic, 1)
-        write_in_a_transaction(team, topic, b"paid", commit=True)
+        have_a_transaction(team, topic, b"paid", commit=True)
         wait_for(lambda topic=topic: end_of(team, topic) == 2 or end_of(others, topic) == 1)  # type: ignore[misc]
         if end_of(others, topic):
             return topic
@@ -183,10 +176,10 @@ def test_a_log_opens_though_a_marker_of_it_went_to_another_teams_topic(
     for sidecar in (others, team):
         sidecar.start()
         create(sidecar.address, "first", 1)
-        write_in_a_transaction(sidecar, "first", b"first", commit=True)
+        have_a_transaction(sidecar, "first", b"first", commit=True)
     topic = write_where_the_marker_goes_astray(team, others)
     others.kill()
-    write_in_a_transaction(team, topic, b"cancelled", commit=False)
+    have_a_transaction(team, topic, b"cancelled", commit=False)
     team.kill()  # it has kept nothing of its fold
     team.site = None
     team.start()

@@ -77,13 +77,19 @@ class LateTransactions:
         undecided = self._undecided()
         old = sorted(self._seen & undecided)
         self._seen = undecided
-        for left in self._transactions.left_open:
-            limited.warning(
-                "partition %s: the transaction of producer %d at offset %d has no marker, though its producer has gone on. It holds back "
-                "consumers of read_committed: end it with kafka-transactions.sh abort", self._name, left.producer_id, left.first_offset,
-            )  # fmt: skip
+        if self._transactions.left_open:
+            self._complain()
         if old and self._ask is not None and self._looking is None:
             self._looking = asyncio.create_task(self._look(old, self._ask))
+
+    def _complain(self) -> None:
+        left_open = self._transactions.left_open
+        first = min(left_open, key=lambda left: left.first_offset)
+        limited.warning(
+            "partition %s: %d transactions have no marker, though their producers have gone on; the first is of producer %d, at offset %d. "
+            "They hold back consumers of read_committed: end each with kafka-transactions.sh abort",
+            self._name, len(left_open), first.producer_id, first.first_offset,
+        )  # fmt: skip
 
     def stop(self) -> None:
         if self._looking is not None:

@@ -1,6 +1,6 @@
 """What takes long to look into is looked into in a thread: a few hundred bytes may unfold to megabytes, or to many thousand records.
 
-Of entries that are read, and of batches that are written, one piece each is in work at a time in this process.
+A process looks into one entry that is read, and into one batch that is written, at a time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Line:
 
     def __init__(self, hold: Callable[[int], None]) -> None:
         self._hold = hold
-        self._in_work = asyncio.Lock()
+        self._turn = asyncio.Lock()
         self.looked_into = 0  # pieces
 
     async def look_into(
@@ -52,7 +52,7 @@ class Line:
         return piece.result()
 
     async def _in_turn(self, size: int, work: Callable[[], T], is_wanted: Callable[[], bool]) -> T | None:
-        async with self._in_work:
+        async with self._turn:
             if not is_wanted():
                 return None
             self._hold(size)

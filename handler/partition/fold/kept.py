@@ -14,9 +14,10 @@ from handler.partition import kept_state_pb2 as kept
 from handler.partition.fold.columns import differences
 from handler.partition.fold.fold import BEFORE_ALL, Fold
 from handler.partition.fold.kept_producers import KnownProducers
+from handler.partition.fold.left_open import ByProducer, LeftOpen, Undone
 from handler.partition.fold.producer_state import ANY_SEQUENCE, REMEMBERED_BATCHES, Before, ProducerState, Unjudged, WrittenBatch
 from handler.partition.fold.producers import ProducerTable
-from handler.partition.fold.transactions import LeftOpen, OpenTransaction, TransactionTable, Undone
+from handler.partition.fold.transactions import OpenTransaction, TransactionTable
 from handler.partition.log.basis import UNKNOWN_PRODUCER, BatchSequence, KnownProducer
 from handler.pulsar.entry import Position
 
@@ -198,7 +199,7 @@ def _transaction_table(stored: kept.Transactions) -> TransactionTable:
         raise ValueError("its aborted transactions are not whole")
     table.hidden = set(stored.hidden_offsets)
     left = zip(stored.left_producers, stored.left_numbers, stored.left_first_offsets, stored.left_behind, strict=True)
-    table.left_open = [LeftOpen(*one) for one in left]
+    table.left_open = ByProducer(LeftOpen(*one) for one in left)
     undone = zip(stored.undone_producers, stored.undone_first_offsets, stored.undone_behind, strict=True)
-    table.undone = [Undone(*one) for one in undone]
+    table.undone = ByProducer(Undone(*one) for one in undone)
     return table

@@ -17,6 +17,7 @@ from copy import copy
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
+from handler.partition.fold.left_open import ByProducer, LeftOpen, Undone
 from handler.partition.log.basis import NO_TRANSACTION
 from handler.pulsar.entry import Position
 
@@ -36,25 +37,6 @@ class OpenTransaction(NamedTuple):
 class AbortedTransaction(NamedTuple):
     producer_id: int
     first_offset: int
-
-
-class LeftOpen(NamedTuple):
-    """A transaction that no marker had ended when its producer's next one began."""
-
-    producer_id: int
-    number: int
-    first_offset: int
-    behind: int  # all its batches stand before this offset
-
-
-class Undone(NamedTuple):
-    """What a producer wrote at these offsets in a transaction that was left open, and is aborted. Its next ones may be committed, so the
-    batches are hidden: a consumer takes all that an aborted producer writes, up to its next marker of an abort, for aborted.
-    """
-
-    producer_id: int
-    first_offset: int
-    behind: int
 
 
 class BatchIs(Enum):
@@ -116,8 +98,8 @@ class TransactionTable(TransactionVerdicts):
     def __init__(self) -> None:
         self.known_from: Position | None = None  # the entry behind which all are known; None: nobody has said that there are any
         self.open: dict[int, OpenTransaction] = {}  # by producer id; the one that began first is first
-        self.left_open: list[LeftOpen] = []
-        self.undone: list[Undone] = []
+        self.left_open = ByProducer[LeftOpen]()
+        self.undone = ByProducer[Undone]()
         # By producer id: the greatest number that has ended. Lesser ones have too, but for those left open.
         self.ended: OrderedDict[int, int] = OrderedDict()
         # What was known when the log had come to an offset, by those who had seen a part of it that is gone.
@@ -162,18 +144,19 @@ class TransactionTable(TransactionVerdicts):
 
     def first_undecided(self, producer_id: int) -> OpenTransaction | None:
         """The first of a producer's transactions that no marker has ended."""
-        if self.left_open:
-            return next((transaction for of, transaction in self.undecided if of == producer_id), None)
+        for left in self.left_open.of(producer_id):
+            return OpenTransaction(left.number, left.first_offset)
         return self.open.get(producer_id)
 
     def is_undone(self, producer_id: int, offset: int) -> bool:
         """Whether the batch of a transaction at this offset is."""
-        return any(one.producer_id == producer_id and one.first_offset <= offset < one.behind for one in self.undone)
+        one = self.undone.at(producer_id, offset)
+        return one is not None and offset < one.behind
 
     def last_stable_offset(self, next_offset: int) -> int:
         """Up to where every transaction is decided."""
         first = next((transaction.first_offset for transaction in self.open.values()), next_offset)
-        return min((first, *(left.first_offset for left in self.left_open))) if self.left_open else first
+        return min(first, self.left_open.first_offset()) if self.left_open else first
 
     def has_ended(self, producer_id: int, number: int) -> bool:
         """Whether a batch of this transaction comes too late. Changes nothing."""
@@ -200,7 +183,7 @@ class TransactionTable(TransactionVerdicts):
 
     def _leave_open(self, producer_id: int, behind: int) -> None:
         transaction = self.open.pop(producer_id)
-        self.left_open.append(LeftOpen(producer_id, transaction.number, transaction.first_offset, behind))
+        self.left_open.add(LeftOpen(producer_id, transaction.number, transaction.first_offset, behind))
 
     def note_copy(self, producer_id: int, number: int, offset: int) -> None:
         """It opens and ends nothing. Behind its transaction's marker it is hidden, also from readers that have not seen the first copy."""
@@ -232,13 +215,13 @@ class TransactionTable(TransactionVerdicts):
 
     def _end_left_open(self, producer_id: int, number: int, committed: bool) -> bool:
         """False where it was not left open."""
-        for left in self.left_open:
-            if (left.producer_id, left.number) == (producer_id, number):
-                self.left_open.remove(left)
-                if not committed:
-                    self.undone.append(Undone(producer_id, left.first_offset, left.behind))
-                return True
-        return False
+        left = self.left_open.at(producer_id, number)
+        if left is None or left.number != number:
+            return False
+        self.left_open.remove(left)
+        if not committed:
+            self.undone.add(Undone(producer_id, left.first_offset, left.behind))
+        return True
 
     def hide_late(self, producer_id: int, number: int, next_offset: int) -> bool:
         """The marker of this transaction stood before its batches that are here: they came too late. False where a marker came behind
@@ -278,13 +261,13 @@ class TransactionTable(TransactionVerdicts):
             if has_ended and (producer_id, transaction.number) not in still_left:
                 del self.open[producer_id]  # its batches came too late
         ended = earlier.ended
-        self.left_open = [
-            left
-            for left in self.left_open
-            if left.number > ended.get(left.producer_id, NO_TRANSACTION) or (left.producer_id, left.number) in still_left
-        ]
+        self.left_open = self.left_open.that(
+            lambda left: left.number > ended.get(left.producer_id, NO_TRANSACTION) or (left.producer_id, left.number) in still_left
+        )
         self.hidden |= earlier.hidden
-        self.undone += (one for one in earlier.undone if one not in self.undone)
+        for one in earlier.undone:
+            if one not in self.undone.of(one.producer_id):
+                self.undone.add(one)
 
     def _note_ended(self, producer_id: int, number: int) -> None:
         self.ended[producer_id] = number
@@ -310,5 +293,5 @@ class TransactionTable(TransactionVerdicts):
         if self.hidden:
             self.hidden = {offset for offset in self.hidden if offset >= gone_before}
         if self.left_open or self.undone:
-            self.left_open = [left for left in self.left_open if left.behind > gone_before]
-            self.undone = [one for one in self.undone if one.behind > gone_before]
+            self.left_open = self.left_open.that(lambda left: left.behind > gone_before)
+            self.undone = self.undone.that(lambda one: one.behind > gone_before)

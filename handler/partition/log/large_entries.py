@@ -72,20 +72,20 @@ def _has_many_batches(entry: RawEntry) -> bool:
 
 
 async def look_beforehand(entry: RawEntry, *, headers_alone: bool = False) -> None:
-    """Before an entry is read by who waits for entries one by one."""
+    """For a caller that waits for each entry: before it reads one."""
     if size := unfolded_size(entry, headers_alone=headers_alone):
         await unfolding().entries.look_into(size, partial(read_beforehand, entry))
 
 
 class PatientEvents(ConsumerEvents, Protocol):
-    """The events of one reader, for who must tell a slow broker from a busy sidecar."""
+    """The events of a reader that must tell a slow broker from a busy sidecar."""
 
     def on_delayed(self) -> None:
         """Entries have come, and wait in this process."""
 
 
 class LargeEntries(ConsumerEvents):
-    """The events of one reader, for who takes entries as they come."""
+    """The events of a reader that takes entries as they come."""
 
     def __init__(self, events: PatientEvents) -> None:
         self._events = events
@@ -110,7 +110,7 @@ class LargeEntries(ConsumerEvents):
             self._handing_on = asyncio.create_task(self._hand_on())
 
     def on_end(self, reason: PulsarError) -> None:
-        """What waits comes again to who goes on."""
+        """Whoever goes on is given again what waits."""
         self.close()
         self._events.on_end(reason)
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from handler.partition.fold import kept
 from handler.partition.fold.fold import BEFORE_ALL, Fold
-from handler.partition.fold.transactions import LeftOpen, TransactionTable, Undone
+from handler.partition.fold.left_open import LeftOpen, Undone
+from handler.partition.fold.transactions import TransactionTable
 from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis
 from handler.partition.log.entries import Content
 from handler.pulsar.entry import Position
@@ -76,8 +77,8 @@ def test_transactions_that_were_left_open_are_kept() -> None:
     table.end(1, 5, False, 8)
     fold.last_position, fold.next_offset = Position(1, 9), 9
     kept.restore(kept.decode(kept.snapshot(fold, table).encode()), Fold(transactions=restored), restored)
-    assert restored.left_open == table.left_open == [LeftOpen(1, 6, 6, 7)]
-    assert restored.undone == table.undone == [Undone(1, 5, 6)]
+    assert list(restored.left_open) == list(table.left_open) == [LeftOpen(1, 6, 6, 7)]
+    assert list(restored.undone) == list(table.undone) == [Undone(1, 5, 6)]
 
 
 @pytest.mark.parametrize("stored", [b"\xff\xff", b"\x08\x05", b"\x10\x01\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"])

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handler.partition.fold.left_open import LeftOpen
 from handler.partition.fold.transactions import (
     ENDED_BYTES,
     MAX_ENDED,
     AbortedTransaction,
     BatchIs,
-    LeftOpen,
     MarkerIs,
     TransactionTable,
 )
@@ -150,7 +150,7 @@ def test_one_left_open_ends_by_its_own_marker_alone() -> None:
     table.append(1, 5, 0)
     table.append(1, 6, 1)
     assert table.end(1, 6, True, 2) is MarkerIs.GOOD
-    assert (table.left_open, table.last_stable_offset(3)) == ([LeftOpen(1, 5, 0, 1)], 0)
+    assert (list(table.left_open), table.last_stable_offset(3)) == ([LeftOpen(1, 5, 0, 1)], 0)
     assert table.first_undecided(1) == (5, 0)
     assert table.end(1, 5, False, 3) is MarkerIs.FOR_ONE_LEFT_OPEN
     assert (table.last_stable_offset(4), table.aborted_between(0, 4)) == (4, [])
@@ -161,7 +161,7 @@ def test_a_marker_of_a_later_one_without_a_batch_leaves_one_open() -> None:
     table = TransactionTable()
     table.append(1, 5, 0)
     assert table.end(1, 6, False, 1) is MarkerIs.GOOD
-    assert (table.left_open, table.aborted_count) == ([LeftOpen(1, 5, 0, 1)], 0)
+    assert (list(table.left_open), table.aborted_count) == ([LeftOpen(1, 5, 0, 1)], 0)
 
 
 def test_one_that_has_ended_unseen_is_hidden_with_all_that_comes_later() -> None:
