@@ -46,7 +46,6 @@ from handler.partition.read.timestamp_search import Searched
 from handler.partition.tail_fold import TailFold
 from handler.partition.tail_gap import TailGap
 from handler.partition.unannounced_transactions import UnannouncedTransactions
-from handler.partition.unfolding import unfolding
 from handler.partition.write.append import Append, MarkerWritten, expire, pass_on
 from handler.partition.write.appender import Appender
 from handler.partition.write.validation import Validation
@@ -142,8 +141,8 @@ class Partition:
 
     async def _open(self) -> None:
         try:
-            # Others' entries may be looked into before this log's.
-            async with while_it_goes_on(OPEN_SECONDS, lambda: (self._fold.reached, unfolding().entries.looked_into)):
+            # Its entries may have to wait in this process.
+            async with while_it_goes_on(OPEN_SECONDS, lambda: (self._fold.reached, self._tail.delays, self._log.patience.delays)):
                 asked_at = self._loop.time()
                 told = self._configs_told
                 config = await self._log.config()

@@ -1,6 +1,7 @@
 """What takes long to look into is looked into in a thread: a few hundred bytes may unfold to megabytes, or to many thousand records.
 
-A process looks into one entry that is read, and into one batch that is written, at a time.
+Three lines form: what readers are given as it comes, what somebody asks for, and what producers write. A process looks into one piece of
+each at a time, so nobody who asks waits for all that others have written, and no producer does.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ class Line:
     def __init__(self, hold: Callable[[int], None]) -> None:
         self._hold = hold
         self._turn = asyncio.Lock()
-        self.looked_into = 0  # pieces
 
     async def look_into(
         self, size: int, work: Callable[[], T], is_wanted: Callable[[], bool] = lambda: True, on_delayed: Callable[[], None] = lambda: None
@@ -60,7 +60,6 @@ class Line:
                 return await in_a_thread(work)
             finally:
                 self._hold(-size)
-                self.looked_into += 1
 
 
 def _forget(piece: asyncio.Task[object]) -> None:
@@ -72,8 +71,8 @@ class Unfolding:
     def __init__(self) -> None:
         self.hold: Callable[[int], None] = lambda _: None  # counts so many more bytes, or fewer, in the account of the process
         self.entries = Line(self._hold)
-        self.batches = Line(self._hold)  # producers do not wait for what others have written
-        self.waiting_bytes = 0  # of entries behind one that takes long
+        self.questions = Line(self._hold)
+        self.batches = Line(self._hold)
         self._turn_bytes = self._turn_records = 0
 
     def _hold(self, more: int) -> None:

@@ -22,6 +22,8 @@ MAX_MESSAGES: Final = 250_000
 # A property may take six bytes, and as an object many times that. What is parsed in one piece holds the interpreter's lock.
 MAX_PROPERTIES: Final = 1_000_000
 MAX_PROPERTIES_OF_ONE: Final = 100_000
+MAX_FIELDS: Final = MAX_PROPERTIES_OF_ONE + 1_000  # with all others
+_PROPERTIES: Final = SingleMessageMetadata.PROPERTIES_FIELD_NUMBER
 LARGE_SINGLE: Final = 512 * 1024
 _U32: Final = struct.Struct(">I")
 
@@ -92,14 +94,31 @@ def split_batch(data: bytes, count: int) -> Iterator[tuple[int, SingleMessageMet
         raise EntryUnreadable(f"a broken batch of {count} messages: {error}") from error
 
 
+def metadata_size(data: memoryview, count: int, most: int) -> int | None:
+    """Of all messages of a batch that is not compressed, up to where it is broken; None where it is more than so many bytes."""
+    at = total = 0
+    try:
+        for _ in range(count):
+            (size,) = _U32.unpack_from(data, at)
+            total += size
+            if total > most:
+                return None
+            at += 4 + size
+            at += SingleMessageMetadata.FromString(bytes(data[at - size : at])).payload_size
+    except (struct.error, DecodeError):
+        pass
+    return total
+
+
 def _check_fields(data: bytes, at: int, end: int) -> None:
     """Before the metadata of a message is parsed in one piece."""
-    fields = 0
+    fields = properties = 0
     while at < end:
-        fields += 1
-        if fields > MAX_PROPERTIES_OF_ONE:
-            raise EntryUnreadable(f"a batched message with more than {MAX_PROPERTIES_OF_ONE} properties")
         tag, at = _varint(data, at, end)
+        fields += 1
+        properties += tag >> 3 == _PROPERTIES
+        if properties > MAX_PROPERTIES_OF_ONE or fields > MAX_FIELDS:
+            raise EntryUnreadable(f"a batched message with more than {MAX_PROPERTIES_OF_ONE} properties")
         match tag & 7:
             case 0:
                 _, at = _varint(data, at, end)
@@ -110,8 +129,8 @@ def _check_fields(data: bytes, at: int, end: int) -> None:
                 at += size
             case 5:
                 at += 4
-            case _:
-                return  # it can't be parsed
+            case _:  # a group: no client of Pulsar writes one, and it may hold as much
+                raise EntryUnreadable("the metadata of a batched message has fields that are not of Pulsar")
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:

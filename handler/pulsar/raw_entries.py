@@ -20,6 +20,9 @@ LONGEST_SECONDS: Final = 80.0
 MOST_PLACES: Final = 64
 # Entries on their way at a time: those behind the one that is looked for come in vain.
 PERMITS: Final = 32
+# They wait here while one is looked into, so there are fewer where they are large. How large they are is known when some have come.
+AHEAD_BYTES: Final = 16 * 1024 * 1024
+FIRST_PERMITS: Final = 8
 
 
 class Patience:
@@ -30,13 +33,17 @@ class Patience:
     All wait less again when readers begin faster.
     """
 
-    __slots__ = ("_in_vain", "_least", "_most", "_usual")
+    __slots__ = ("_in_vain", "_least", "_most", "_usual", "delays")
 
     def __init__(self, least: float | None = None, most: float | None = None) -> None:
         self._least = least
         self._most = most
+        self.delays = 0  # how often an entry that has come had to wait in this process
         self._usual = 0.0
         self._in_vain: dict[Position | None, float] = {}  # by the place of the entry that did not come, the next wait
+
+    def note_delay(self) -> None:
+        self.delays += 1
 
     def at(self, start: Position | None, reached: Position | None) -> float:
         """Of a reader that began at `start`, and has `reached` an entry."""
@@ -88,6 +95,26 @@ def permits_of(entry: RawEntry) -> int:
         return 1
 
 
+class _Permits:
+    """How many permits a reader has: so many entries may be on their way, and so many bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._left = self.first = min(most, FIRST_PERMITS)
+        self._size = 0.0  # of what a permit brings, by the largest entries of late
+
+    def more(self, entry: RawEntry) -> int:
+        """To be granted when this entry has been taken."""
+        cost = permits_of(entry)
+        self._left -= cost
+        self._size = max(len(entry.payload) / cost, 0.9 * self._size, 1.0)
+        wanted = max(1, min(self._most, int(AHEAD_BYTES / self._size)))
+        if self._left > wanted // 2:
+            return 0
+        granted, self._left = wanted - self._left, wanted
+        return granted
+
+
 class _Queue(ConsumerEvents):
     """Events of a reader as a queue; bounded by the permits granted."""
 
@@ -117,8 +144,9 @@ async def raw_entries_from(log_: HasReader, start: Position | None, permits: int
     events = _Queue()
     reader = await log_.reader(start, events)
     try:
-        reader.grant(permits)
-        taken, reached, patience = 0, None, log_.patience
+        granted = _Permits(permits)
+        reader.grant(granted.first)
+        reached, patience = None, log_.patience
         pace = Pace()
         loop = asyncio.get_running_loop()
         has_begun = False
@@ -141,10 +169,7 @@ async def raw_entries_from(log_: HasReader, start: Position | None, permits: int
                 has_begun = True
             patience.has_come(start, reached, waited)
             reached = entry.position
-            taken += permits_of(entry)
             yield entry
-            if taken >= permits // 2:
-                reader.grant(taken)
-                taken = 0
+            reader.grant(granted.more(entry))
     finally:
         reader.close()

@@ -79,10 +79,11 @@ async def test_the_next_piece_waits_for_one_that_was_given_up() -> None:
     assert begun == [1, 3]
 
 
-async def test_producers_do_not_wait_for_what_others_have_written() -> None:
+async def test_nobody_waits_for_what_others_have_written() -> None:
     unfolding = Unfolding()
     may_end = threading.Event()
     reading = asyncio.create_task(unfolding.entries.look_into(1, partial(may_end.wait, 10)))
     assert await unfolding.batches.look_into(1, lambda: 2) == 2
+    assert await unfolding.questions.look_into(1, lambda: 3) == 3
     may_end.set()
     assert await reading

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from handler.errors import EntryUnreadable
 from handler.pulsar import messages
-from handler.pulsar.messages import read_messages, write_batch
+from handler.pulsar.messages import metadata_size, read_messages, write_batch
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 
 
@@ -36,10 +38,29 @@ def of_one(properties: int, messages: int = 1) -> tuple[MessageMetadata, memoryv
 
 def test_a_message_of_more_properties_than_anybody_gives_it_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "LARGE_SINGLE", 10)
-    monkeypatch.setattr(messages, "MAX_PROPERTIES_OF_ONE", 23)
-    assert len(read_messages(*of_one(20))[0][0].properties) == 20  # and three fields
-    with pytest.raises(EntryUnreadable, match="more than 23 properties"):
+    monkeypatch.setattr(messages, "MAX_PROPERTIES_OF_ONE", 20)
+    assert len(read_messages(*of_one(20))[0][0].properties) == 20
+    with pytest.raises(EntryUnreadable, match="more than 20 properties"):
         read_messages(*of_one(21))
+
+
+@pytest.mark.parametrize("tag", [3, 4, 6, 7])
+def test_a_message_with_what_no_client_of_pulsar_writes_is_not_parsed(monkeypatch: pytest.MonkeyPatch, tag: int) -> None:
+    """protobuf passes over a group, and parses what stands behind it."""
+    monkeypatch.setattr(messages, "LARGE_SINGLE", 10)
+    metadata, data = of_one(1)
+    (size,) = struct.unpack_from(">I", data)
+    group = bytes([15 << 3 | tag])
+    with pytest.raises(EntryUnreadable, match="not of Pulsar"):
+        read_messages(metadata, memoryview(struct.pack(">I", size + 1) + group + bytes(data[4:])))
+
+
+def test_the_size_of_the_metadata_of_messages_is_told_without_a_compression() -> None:
+    _, data = of_one(3, messages=2)
+    (size,) = struct.unpack_from(">I", data)
+    assert metadata_size(data, 2, 2 * size) == 2 * size
+    assert metadata_size(data, 2, 2 * size - 1) is None
+    assert metadata_size(data[:-1], 3, 10 * size) == 2 * size, "up to where it is broken"
 
 
 def test_a_batch_of_more_properties_than_anybody_writes_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:

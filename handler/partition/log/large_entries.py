@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from typing import Final, Protocol
@@ -23,10 +24,11 @@ from google.protobuf.message import DecodeError
 from handler.partition.log.entries import is_unfolded, read_beforehand
 from handler.partition.log.formats.pulsar import has_facts
 from handler.partition.unfolding import unfolding
-from handler.pulsar.codecs import MAX_UNCOMPRESSED
+from handler.pulsar.codecs import MAX_UNCOMPRESSED, NONE
 from handler.pulsar.entry import RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
+from handler.pulsar.messages import metadata_size
 from handler.tasks import Pace
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
@@ -34,14 +36,19 @@ from handler.wire.records import HEADER_SIZE, BatchMalformed, split_batches
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
-# Each takes some 50 ms if it is full of small properties, and a few if it is not.
-LARGE_BYTES: Final = 512 * 1024
 LARGE_MESSAGES: Final = 5_000
 LARGE_METADATA: Final = 128 * 1024  # a message may have many properties
+# Of a batch, unfolded: its messages may be full of small properties, which then take some 20 ms.
+LARGE_BATCH: Final = 192 * 1024
+# A larger one is small nevertheless if it has few messages, and their metadata is short.
+FEW_MESSAGES: Final = 16
+SHORT_METADATA: Final = 32 * 1024
+# Of a single message, to decompress it.
+LARGE_COMPRESSED: Final = 2 * 1024 * 1024
 MANY_BATCHES: Final = 1_000  # sidecars write far fewer into one entry
-# What waits behind large entries in this process. If more comes to a reader, it is dropped, and the reader begins again behind what has
-# waited.
-MOST_WAITING_BYTES: Final = 32 * 1024 * 1024
+# What waits behind large entries in one reader. If more comes, it is dropped, and the reader begins again behind what has waited. That is
+# much more than a reader brings a second time when it begins again, so each of its lives comes further.
+MOST_WAITING_BYTES: Final = 16 * 1024 * 1024
 # A message as an object, while its entry is looked into.
 MESSAGE_BYTES: Final = 500
 
@@ -54,27 +61,38 @@ def unfolded_size(entry: RawEntry, *, headers_alone: bool = False) -> int:
         metadata = entry.message_metadata
     except DecodeError:
         return 0
-    messages, size = max(metadata.num_messages_in_batch, 0), metadata.uncompressed_size
-    if len(entry.payload) > MANY_BATCHES * HEADER_SIZE and not is_unfolded(metadata):
+    if not is_unfolded(metadata):
         return len(entry.payload) + MANY_BATCHES * MESSAGE_BYTES if _has_many_batches(entry) else 0
-    if messages <= LARGE_MESSAGES and size <= LARGE_BYTES:
-        return 0
-    if not is_unfolded(metadata) or (headers_alone and has_facts(metadata)):
+    is_compressed = metadata.compression != NONE
+    size = metadata.uncompressed_size if is_compressed else len(entry.payload)
+    messages = max(metadata.num_messages_in_batch, 0)
+    if not metadata.HasField("num_messages_in_batch"):
+        is_small = not is_compressed or size <= LARGE_COMPRESSED
+    else:
+        is_small = messages <= LARGE_MESSAGES and (size <= LARGE_BATCH or (not is_compressed and _has_short_metadata(entry, messages)))
+    if is_small or (headers_alone and has_facts(metadata)):
         return 0
     return min(size, MAX_UNCOMPRESSED) + messages * MESSAGE_BYTES
 
 
 def _has_many_batches(entry: RawEntry) -> bool:
+    if len(entry.payload) <= MANY_BATCHES * HEADER_SIZE:
+        return False
     try:
         return next(islice(split_batches(entry.payload), MANY_BATCHES, None), None) is not None
     except BatchMalformed:
         return False
 
 
-async def look_beforehand(entry: RawEntry, *, headers_alone: bool = False) -> None:
+def _has_short_metadata(entry: RawEntry, messages: int) -> bool:
+    """Of each of its messages."""
+    return messages <= FEW_MESSAGES and metadata_size(entry.payload, messages, SHORT_METADATA) is not None
+
+
+async def look_beforehand(entry: RawEntry, on_delayed: Callable[[], None], *, headers_alone: bool = False) -> None:
     """For a caller that waits for each entry: before it reads one."""
     if size := unfolded_size(entry, headers_alone=headers_alone):
-        await unfolding().entries.look_into(size, partial(read_beforehand, entry))
+        await unfolding().questions.look_into(size, partial(read_beforehand, entry), on_delayed=on_delayed)
 
 
 class PatientEvents(ConsumerEvents, Protocol):
@@ -90,6 +108,7 @@ class LargeEntries(ConsumerEvents):
     def __init__(self, events: PatientEvents) -> None:
         self._events = events
         self._waiting: deque[RawEntry] = deque()
+        self._waiting_bytes = 0
         self._unfolding = unfolding()
         self._handing_on: asyncio.Task[None] | None = None
         self._has_dropped = False
@@ -101,11 +120,11 @@ class LargeEntries(ConsumerEvents):
             return
         if self._is_over or self._has_dropped:
             return  # it would come behind what is missing
-        if self._waiting and self._unfolding.waiting_bytes + _size(entry) > MOST_WAITING_BYTES:
+        if self._waiting and self._waiting_bytes + _size(entry) > MOST_WAITING_BYTES:
             self._has_dropped = True
             return
         self._waiting.append(entry)
-        self._unfolding.waiting_bytes += _size(entry)
+        self._count(_size(entry))
         if self._handing_on is None:
             self._handing_on = asyncio.create_task(self._hand_on())
 
@@ -119,8 +138,8 @@ class LargeEntries(ConsumerEvents):
 
     def close(self) -> None:
         self._is_over = True
-        self._unfolding.waiting_bytes -= sum(map(_size, self._waiting))
-        self._waiting.clear()
+        while self._waiting:
+            self._count(-_size(self._waiting.popleft()))
 
     async def _hand_on(self) -> None:
         pace = Pace()
@@ -134,7 +153,7 @@ class LargeEntries(ConsumerEvents):
                 if self._is_over:
                     return
                 self._waiting.popleft()
-                self._unfolding.waiting_bytes -= _size(entry)
+                self._count(-_size(entry))
                 self._events.on_entry(entry)
             if self._has_dropped and not self._is_over:
                 self.on_end(Unavailable("more bytes than are kept have come behind an entry that takes long to read"))
@@ -144,6 +163,10 @@ class LargeEntries(ConsumerEvents):
             self.on_end(Unavailable("the sidecar failed at an entry"))
         finally:
             self._handing_on = None
+
+    def _count(self, more: int) -> None:
+        self._waiting_bytes += more
+        self._unfolding.hold(more)
 
     def _on_delayed(self) -> None:
         if not self._is_over:

@@ -88,7 +88,7 @@ async def _read_chunked(log_: EntryLog, last: RawEntry) -> bytes | bytearray | N
         if found is not None:
             whole = memoryview(b"".join(found))
             found.clear()
-            return await unfolding().entries.look_into(len(whole) + metadata.uncompressed_size, partial(_decoded, metadata, whole))
+            return await unfolding().questions.look_into(len(whole) + metadata.uncompressed_size, partial(_decoded, metadata, whole))
         if parts.has_begun or start == stats.first:
             return None
         further = min(back * FURTHER_EACH_TIME, MAX_ENTRIES_BACK)

@@ -158,7 +158,7 @@ class PartitionTimes:
         start = index.begin if index.last is None else index.last.after()
         async with aclosing(raw_entries_from(self._log, start, PERMITS)) as entries:
             async for entry in entries:
-                await look_beforehand(entry, headers_alone=True)
+                await look_beforehand(entry, self._log.patience.note_delay, headers_alone=True)
                 _add(index, entry)
                 read += 1
                 if self._is_complete(index):

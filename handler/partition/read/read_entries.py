@@ -75,7 +75,7 @@ async def understood(log_: EntryLog, entry: RawEntry, end: int | None = None) ->
     if entry.last_index is None:
         raise Unavailable(f"entry {entry.position} has no index: it was written without AppendIndexMetadataInterceptor")
     next_offset = entry.last_index + 1
-    await look_beforehand(entry)
+    await look_beforehand(entry, log_.patience.note_delay)
     try:
         content = read_entry(entry)
     except EntryUnreadable as error:

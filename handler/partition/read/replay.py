@@ -520,7 +520,7 @@ class Replay:
         async with aclosing(raw_entries_from(self._log, begin, permits)) as entries:
             async for entry in entries:
                 position = entry.position
-                await look_beforehand(entry, headers_alone=True)
+                await look_beforehand(entry, self._log.patience.note_delay, headers_alone=True)
                 if position < end or position == earlier.last_position:
                     size += len(entry.payload)
                     if most is not None and size > most:

@@ -14,12 +14,13 @@ from aiokafka.errors import KafkaError
 from aiokafka.record.memory_records import MemoryRecords
 
 from handler.errors import EntryUnreadable
+from handler.partition.log.opened_batch import size_if_small
 from handler.partition.log.port import EntryLog
 from handler.partition.read.fetch_cache import FetchedRun
 from handler.partition.read.partition_times import PartitionTimes
 from handler.partition.read.read_entries import ReadEntry, entries_from
 from handler.partition.read.time_index import Stretch
-from handler.partition.unfolding import unfolding
+from handler.partition.unfolding import LARGE_BYTES, unfolding
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import Unavailable
 from handler.tasks import Pace, Shared, within
@@ -125,7 +126,10 @@ async def _records_of(batches: Iterable[tuple[BatchHeader, bytes | bytearray]], 
 async def _unfolded(header: BatchHeader, data: bytes | bytearray) -> bytes:
     if not header.attributes & CODEC_MASK:
         return bytes(data)
-    unfolded = await unfolding().entries.look_into(len(data), lambda: bytes(without_compression(header, data, MAX_UNFOLDED)))
+    size = size_if_small(data, LARGE_BYTES)
+    if size is not None and unfolding().has_time_for(size, header.record_count):
+        return bytes(without_compression(header, data, LARGE_BYTES))
+    unfolded = await unfolding().questions.look_into(len(data), lambda: bytes(without_compression(header, data, MAX_UNFOLDED)))
     assert unfolded is not None, "it is wanted"
     return unfolded
 

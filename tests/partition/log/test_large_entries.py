@@ -8,7 +8,16 @@ from handler.errors import EntryUnreadable
 from handler.partition import unfolding as unfolding_
 from handler.partition.log import large_entries
 from handler.partition.log.entries import read_entry
-from handler.partition.log.large_entries import LARGE_MESSAGES, LARGE_METADATA, MANY_BATCHES, LargeEntries, unfolded_size
+from handler.partition.log.large_entries import (
+    LARGE_BATCH,
+    LARGE_COMPRESSED,
+    LARGE_MESSAGES,
+    LARGE_METADATA,
+    MANY_BATCHES,
+    SHORT_METADATA,
+    LargeEntries,
+    unfolded_size,
+)
 from handler.partition.unfolding import unfolding
 from handler.pulsar.codecs import compress
 from handler.pulsar.entry import Position, RawEntry
@@ -167,7 +176,7 @@ def test_what_has_to_be_unfolded_is_told_by_the_metadata() -> None:
 
 def test_whatever_a_writer_says_it_counts() -> None:
     """A negative count and a size that is as large made nothing of it once."""
-    metadata = MessageMetadata(num_messages_in_batch=-268_000, uncompressed_size=134_000_000)
+    metadata = MessageMetadata(num_messages_in_batch=-268_000, uncompressed_size=134_000_000, compression=ZSTD)
     assert unfolded_size(RawEntry(Position(1, 0), 1, 1, metadata.SerializePartialToString(), memoryview(b""))) > 0
 
 
@@ -179,13 +188,43 @@ def test_an_entry_of_very_many_batches_is_large(count: int) -> None:
     assert (unfolded_size(entry) > 0) == (count > MANY_BATCHES)
 
 
-async def test_readers_share_what_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_entries, "MOST_WAITING_BYTES", 1)
-    readers = [Reader(), Reader()]
-    for reader in readers:
-        entries = LargeEntries(reader)
+def plain(messages: int, size: int, properties: int = 0) -> RawEntry:
+    """Without compression, and with a size that says nothing."""
+    head = SingleMessageMetadata(payload_size=size)
+    for _ in range(properties):
+        head.properties.add(key=b"", value=b"")
+    one = head.SerializeToString()
+    data = (len(one).to_bytes(4, "big") + one + bytes(size)) * messages
+    metadata = MessageMetadata(num_messages_in_batch=messages, uncompressed_size=0)
+    return RawEntry(Position(1, 0), messages - 1, 1, metadata.SerializePartialToString(), memoryview(data))
+
+
+def test_few_messages_are_small_whatever_their_values_and_large_by_their_properties() -> None:
+    assert unfolded_size(plain(1, 5_000_000)) == 0
+    assert unfolded_size(plain(4, LARGE_BATCH)) == 0
+    assert unfolded_size(plain(1, 5_000_000, SHORT_METADATA)) > 0
+    assert unfolded_size(plain(100, LARGE_BATCH // 100)) > 0
+    assert unfolded_size(plain(100, LARGE_BATCH // 200)) == 0
+
+
+@pytest.mark.parametrize("size", [LARGE_COMPRESSED, LARGE_COMPRESSED + 1])
+def test_a_single_message_is_large_if_it_unfolds_to_much(size: int) -> None:
+    for compression in (0, ZSTD):
+        metadata = MessageMetadata(uncompressed_size=size, compression=compression)
+        entry = RawEntry(Position(1, 0), 0, 1, metadata.SerializePartialToString(), memoryview(b""))
+        assert (unfolded_size(entry) > 0) == (compression == ZSTD and size > LARGE_COMPRESSED)
+
+
+async def test_what_waits_is_counted_until_it_goes_on_or_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = list[int]()
+    monkeypatch.setattr(unfolding(), "hold", held.append)
+    first, second = Reader(), Reader()
+    goes_on, closes = LargeEntries(first), LargeEntries(second)
+    for entries in (goes_on, closes):
         entries.on_entry(native(0, MANY))
         entries.on_entry(native(1))
-    await until(lambda: all(reader.ended for reader in readers))
-    assert [len(reader.entries) for reader in readers] == [1, 1], "each comes on"
-    assert unfolding().waiting_bytes == 0
+    assert sum(held) > 0
+    closes.close()
+    await until(lambda: len(first.entries) == 2)
+    await until(lambda: closes._handing_on is None)
+    assert sum(held) == 0

@@ -16,6 +16,7 @@ from handler.partition.read import time_index, timestamp_search
 from handler.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset, by_time, greatest_timestamp
 from handler.pulsar.entry import LedgerInfo, LogStats, Position
 from handler.pulsar.errors import Refused, Unavailable
+from handler.pulsar.raw_entries import FIRST_PERMITS
 from tests.support.batches import batch, records_batch, with_header
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, open_partition
@@ -153,7 +154,7 @@ def test_entries_between_two_places_are_counted(first: tuple[int, int], end: tup
 async def scanning(log: MemoryLog) -> None:
     """Until a search reads the log."""
     async with asyncio.timeout(5):
-        while not any(reader.permits == timestamp_search.SCAN_PERMITS for reader in log.readers):  # noqa: ASYNC110
+        while not any(reader.permits == FIRST_PERMITS for reader in log.readers):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 
 

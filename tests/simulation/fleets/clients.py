@@ -22,7 +22,7 @@ from handler.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from tests.simulation.fleets.kafka_client import RETRIABLE, RETRY_SECONDS, KafkaClient, Lost
+from tests.simulation.fleets.kafka_client import REQUEST_SECONDS, RETRIABLE, RETRY_SECONDS, KafkaClient, Lost
 from tests.simulation.fleets.network import Address
 from tests.simulation.fleets.offsets import commit, committed
 from tests.simulation.history import History, Violation
@@ -40,6 +40,8 @@ FETCH_BYTES: Final = 2_000
 WAIT_MS: Final = 300
 # Of producers' clocks.
 SKEW_MS: Final = (-3_000, 3_000)
+# What a connection brings that was cut, it brings by then.
+LANDS_SECONDS: Final = 2.0
 ALL: Final = -1
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -388,7 +390,10 @@ def _end_of(records: bytes) -> int:
 
 
 class Committer:
-    """It commits greater and greater offsets of a group that has no members, and asks for them."""
+    """It commits greater and greater offsets of a group that has no members, and asks for them.
+
+    A connection that is cut may bring its last request a moment later, behind one that went over another. No broker can tell.
+    """
 
     def __init__(
         self, client: KafkaClient, group: str, place: Place, history: TimedHistory, draw: Random, goes_on: Callable[[], bool]
@@ -400,6 +405,7 @@ class Committer:
         self._draw = draw
         self._goes_on = goes_on
         self._tried = self._acknowledged = -1
+        self._cut: dict[int, float] = {}  # the commits whose connection was cut, and when: each may have landed behind the acknowledged one
 
     async def run(self) -> None:
         while self._goes_on():
@@ -418,10 +424,18 @@ class Committer:
             return
         self._tried += 1
         offset = self._tried
-        error = await commit(self._client, coordinator, self._group, *self._place, offset)
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        try:
+            error = await commit(self._client, coordinator, self._group, *self._place, offset)
+        except Lost:
+            if loop.time() < begun + REQUEST_SECONDS:
+                self._cut[offset] = loop.time()
+            raise
         if error is ErrorCode.NONE:
             self._history.counts["commit"] += 1
             self._acknowledged = offset
+            self._cut = {one: at for one, at in self._cut.items() if at > begun - LANDS_SECONDS}
         elif error not in RETRIABLE:
             raise Violation(f"{self._client.name} commits, and is told {error.name}")
 
@@ -437,6 +451,6 @@ class Committer:
         if error is not ErrorCode.NONE:
             raise Violation(f"{self._client.name} asks what {self._group} has committed, and is told {error.name}")
         self._history.counts["committed"] += 1
-        if not acknowledged <= told <= self._tried:
+        if not acknowledged <= told <= self._tried and told not in self._cut:
             raise Violation(f"{self._group} has committed {acknowledged} to {self._tried} of {self._place}, and is given {told}")
         return True
