@@ -39,8 +39,9 @@ ANNOUNCED: Final = Position(0, 0)
 
 class KeptFold:
     def __init__(
-        self, name: str, fold: Fold, transactions: TransactionTable, states: KeptStates | None, gaps: GapCheck, clock: Clock
-    ) -> None:
+        self, name: str, fold: Fold, transactions: TransactionTable, states: KeptStates | None, gaps: GapCheck, clock: Clock,
+        on_hidden: Callable[[], None],
+    ) -> None:  # fmt: skip
         self._name = name
         self._fold = fold
         self._transactions = transactions
@@ -53,8 +54,10 @@ class KeptFold:
         self._kept_in: int | None = None  # the ledger
         self._restored: Position | None = None  # where it was kept
         self._is_whole = True
+        self._on_hidden = on_hidden
         self._hidden_noted = 0  # how often something was hidden that the log shows
         self._hidden_kept = 0  # of those, how many are in what is kept
+        self._taken_over: set[bytes] = set()  # of what others have kept that tells more than the log
         self._kept_at = -KEPT_SECONDS
         self._kept_since = -math.inf  # when what is kept was stored, in this process's time
         self._times_made_anew = 0  # the topic, when it was stored
@@ -85,6 +88,7 @@ class KeptFold:
             if await may_have_lost():
                 raise
         await self._recall(log_, useless)
+        await self._recall_told_by_others(log_)
         return self._restored is not None
 
     async def recall_ended(self, log_: EntryLog) -> None:
@@ -113,12 +117,46 @@ class KeptFold:
 
     def _is_aged(self) -> bool:
         """Whether something was kept, and is not true any more, or gone with its topic, or somebody may soon delete it for its age."""
+        if self._has_hidden:
+            return True
         if self._kept_in is None or self._values is None:
             return False
-        if self._hidden_kept < self._hidden_noted:
-            return True
         is_gone = self._times_made_anew != self._values.times_made_anew
         return is_gone or asyncio.get_running_loop().time() - self._kept_since >= WRITE_ANEW_MS / 1000
+
+    @property
+    def _has_hidden(self) -> bool:
+        """Whether it has hidden something since it was kept."""
+        return self._hidden_kept < self._hidden_noted
+
+    async def _told_by_others(self) -> list[kept.Kept]:
+        """What others have kept that tells more than the log: what they have hidden. Each is looked at once."""
+        values, told = self._values, []
+        for key in [] if values is None else values.of_others_that_tell_more():
+            if key != self._found and key not in self._taken_over:
+                assert values is not None
+                found = await self._read(values, key)
+                self._taken_over.add(key)
+                if found is not None:
+                    told.append(found[1])
+        return told
+
+    async def _recall_told_by_others(self, log_: EntryLog) -> None:
+        further = []
+        for one in await self._told_by_others():
+            if self._restored is None or one.fold.next_offset > self._fold.next_offset:
+                further.append(one)
+            elif self._transactions.hide_what_is_hidden(one.transactions, self._fold.next_offset):
+                self.note_hidden()
+        await self._recall(log_, further)
+
+    async def _take_over(self) -> bool:
+        """Whether something is hidden from now on that another sidecar has hidden. May raise PulsarError."""
+        told = await self._told_by_others()
+        is_new = any([self._transactions.hide_what_is_hidden(one.transactions, self._fold.next_offset) for one in told])
+        if is_new:
+            self._on_hidden()
+        return is_new
 
     def _replace_found(self) -> None:
         """Delete what was found when another is stored, and let it keep nobody from storing one."""
@@ -245,15 +283,24 @@ class KeptFold:
             if replaces := self._is_aged():
                 self._replace_found()
             best = await values.ends_last(from_the_start=is_from_the_start)
-            if best is None or not best[1].covers(extent) or (replaces and best[1].last == extent.last):
-                await values.store(extent, await in_a_thread(lambda: packed.pack(snapshot.encode())))
+            is_best = best is None or not best[1].covers(extent) or (replaces and best[1].last == extent.last)
+            if is_best or self._has_hidden:  # else whoever knew more of the log may not have known what is hidden
+                data = await in_a_thread(lambda: packed.pack(snapshot.encode()))
+                await values.store(extent, data, tells_more=bool(snapshot.transactions.undone))
                 self._kept_since = asyncio.get_running_loop().time()
                 self._hidden_kept = max(self._hidden_kept, hidden)
-            # Else what is hidden is stored again later: whoever knew more of the log may not have known that.
             self._kept_to, self._kept_in, self._times_made_anew = snapshot.fold.next_offset, snapshot.position.ledger, times_made_anew
-            await values.delete_covered()
+            await self._delete_covered(values)
         except PulsarError as error:
             log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)
+
+    async def _delete_covered(self, values: KeptValues) -> None:
+        told_before = self._taken_over.copy()
+        if await self._take_over():  # what was learnt just now is kept first
+            await values.delete_covered(spared=self._taken_over - told_before)
+        else:
+            await values.delete_covered()
+        self._taken_over.intersection_update(values.of_others_that_tell_more())
 
 
 async def _best(values: KeptValues, *, from_the_start: bool) -> tuple[bytes, Extent] | None:

@@ -2,6 +2,8 @@
 
     KIND:PARTITION \\0 BEGAN:LAST:ID
 
+A value whose ID begins with `+` tells more than the log: what its sidecar knows from elsewhere. Whoever deletes it takes that over first.
+
 No value is ever replaced, so it does not matter how late one lands: a sidecar that stood still, or a connection that was cut, may bring
 one after others have gone on. A sidecar that has stored a value deletes those that this one covers. It deletes no other but one that
 contradicts the log, or that retention has made useless.
@@ -9,6 +11,7 @@ contradicts the log, or that retention has made useless.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +23,7 @@ from handler.tasks import BytesASecond
 
 # Values. A store that fails may have landed. The next sidecar that looks deletes the values that this one has forgotten.
 MOST_REMEMBERED: Final = 64
+_TELLS_MORE: Final = b"+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +82,9 @@ class KeptValues:
         found = await self._states.look_up(key)
         return found if found is not None and found.value else None
 
-    async def store(self, extent: Extent, value: bytes) -> None:
-        """Raises PulsarError where it is not stored, or nobody can tell."""
-        key = self._prefix + extent_text(extent) + b":" + self._states.new_id().encode()
+    async def store(self, extent: Extent, value: bytes, *, tells_more: bool = False) -> None:
+        """`tells_more`: than the log. Raises PulsarError where it is not stored, or nobody can tell."""
+        key = self._prefix + extent_text(extent) + b":" + (_TELLS_MORE if tells_more else b"") + self._states.new_id().encode()
         self._known[key] = extent  # from now on it may land
         self._own.add(key)
         while len(self._known) > MOST_REMEMBERED:
@@ -89,11 +93,16 @@ class KeptValues:
         await self._states.store(key, value)
         self._stored = _Stored(key, extent, times_made_anew)
 
-    async def delete_covered(self) -> None:
+    def of_others_that_tell_more(self) -> list[bytes]:
+        """The keys of those that were there when this sidecar looked last."""
+        return [key for key, extent in self._known.items() if key not in self._own and _id_of(key, extent).startswith(_TELLS_MORE)]
+
+    async def delete_covered(self, spared: Collection[bytes] = ()) -> None:
         """What the value covers that this sidecar has stored last. Raises PulsarError."""
         stored = self._stored
         if stored is not None and stored.times_made_anew == self.times_made_anew:
-            await self.delete([*self._gone, *(key for key, extent in self._known.items() if self._gives_way(key, extent, stored))])
+            covered = [key for key, extent in self._known.items() if self._gives_way(key, extent, stored)]
+            await self.delete([key for key in (*self._gone, *covered) if key not in spared])
 
     def _gives_way(self, key: bytes, extent: Extent, stored: _Stored) -> bool:
         """Where two values tell the same, the one with the greater key stays. Else two sidecars would delete each other's."""
@@ -157,6 +166,10 @@ def extent_in(key: bytes) -> Extent | None:
         return Extent(_position(began) if began else None, _position(last))
     except ValueError:
         return None
+
+
+def _id_of(key: bytes, extent: Extent) -> bytes:
+    return key.partition(b"\0")[2].removeprefix(extent_text(extent) + b":")
 
 
 def _position(written: bytes) -> Position:

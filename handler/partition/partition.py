@@ -104,7 +104,7 @@ class Partition:
         self._fold = Fold(None, self.transactions, memory)
         self._fold.own_writer = writer_name.encode()
         self._gaps = GapCheck(name, log_, self.transactions, self)
-        self._kept = KeptFold(name, self._fold, self.transactions, indexes.states, self._gaps, clock)
+        self._kept = KeptFold(name, self._fold, self.transactions, indexes.states, self._gaps, clock, self.on_late_hidden)
         self._unannounced = UnannouncedTransactions(log_, self._fold, self.transactions)
         self._contents = contents = EntryContents(name, failures, self._unannounced, self._kept, self)
         self._cache = indexes.cache.partition()

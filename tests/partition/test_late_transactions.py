@@ -226,3 +226,67 @@ async def test_what_is_hidden_is_kept_at_the_end_if_it_could_not_be_kept_before(
     await later.opened()
     assert later.last_stable_offset == later.end_offset
     later.close()
+
+
+async def is_hidden_from_who_comes_later(log: MemoryLog, states: MemoryStates) -> bool:
+    """Coordinators have forgotten the producer by then."""
+    later = open_partition(log, "kafka-sidecar-later", states=states, ask_ended=Coordinators())
+    await later.opened()
+    is_hidden = later.last_stable_offset == later.end_offset
+    await asyncio.gather(*later.close())
+    return is_hidden
+
+
+async def who_does_not_know(log: MemoryLog, states: MemoryStates) -> Partition:
+    coordinators = Coordinators()
+    coordinators.is_away = True
+    partition = open_partition(log, "kafka-sidecar-b", states=states, ask_ended=coordinators)
+    await partition.opened()
+    return partition
+
+
+@pytest.mark.parametrize("closes_last", ["it", "the other"])
+async def test_who_keeps_more_takes_over_what_another_has_hidden(closes_last: str) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    partition = await hidden_by_a(log, states)
+    other = await who_does_not_know(log, states)
+    partition._kept._keep()
+    assert partition._kept.keeping is not None
+    await partition._kept.keeping
+    await append(other, batch(b"more"))
+    assert other.last_stable_offset == 0
+    other._kept._keep()
+    assert other._kept.keeping is not None
+    await other._kept.keeping
+    assert other.last_stable_offset == other.end_offset == 3, "it is hidden there, too"
+    await partition.confirmed_end()
+    for one in (other, partition) if closes_last == "it" else (partition, other):
+        await asyncio.gather(*one.close())
+    assert await is_hidden_from_who_comes_later(log, states)
+
+
+async def test_what_is_hidden_is_kept_beside_as_much_that_another_has_kept() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    writer = open_partition(log, "kafka-sidecar-writer", states=states)
+    await write(writer, Coordinator(NUMBER), b"late", sequence=0)
+    partition = open_partition(log, "kafka-sidecar-a", states=states, ask_ended=Coordinators(EndedTransactions(NUMBER, 1)))
+    await partition.opened()
+    await until(lambda: partition.last_stable_offset == 1)
+    await asyncio.gather(*writer.close())
+    await asyncio.gather(*partition.close())
+    assert await is_hidden_from_who_comes_later(log, states)
+
+
+async def test_what_was_hidden_by_another_before_is_taken_over_too() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    first = await hidden_by_a(log, states)
+    other = await who_does_not_know(log, states)
+    await asyncio.gather(*first.close())
+    second = open_partition(log, "kafka-sidecar-a2", states=states, ask_ended=Coordinators())
+    await second.opened()
+    assert second.last_stable_offset == 2
+    await append(other, batch(b"more"))
+    await asyncio.gather(*other.close())
+    await second.confirmed_end()
+    await asyncio.gather(*second.close())
+    assert await is_hidden_from_who_comes_later(log, states)

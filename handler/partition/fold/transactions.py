@@ -233,6 +233,21 @@ class TransactionTable(TransactionVerdicts):
         self.recall_ended({producer_id: number})
         return self._end_left_open(producer_id, number, committed=False)
 
+    def hide_what_is_hidden(self, elsewhere: TransactionTable, next_offset: int) -> bool:
+        """What a sidecar has hidden that has come less far. True where it was not hidden here."""
+        hidden = []
+        for one in elsewhere.undone:
+            number = self._undecided_number(one.producer_id, one.first_offset)
+            if NO_TRANSACTION != number <= elsewhere.ended.get(one.producer_id, NO_TRANSACTION):
+                hidden.append(self.hide_late(one.producer_id, number, next_offset))
+        return any(hidden)
+
+    def _undecided_number(self, producer_id: int, first_offset: int) -> int:
+        """Of the transaction that begins there."""
+        opened = self.open.get(producer_id)
+        those = [*self.left_open.of(producer_id), *([] if opened is None else [opened])]
+        return next((one.number for one in those if one.first_offset == first_offset), NO_TRANSACTION)
+
     def recall_ended(self, ended: Mapping[int, int]) -> None:
         """Of a part of the log that is gone: batches of these transactions come too late from now on."""
         for producer_id, number in ended.items():

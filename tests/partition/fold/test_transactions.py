@@ -181,3 +181,24 @@ def test_what_is_remembered_of_producers_is_counted() -> None:
         table.append(producer_id, 1, producer_id)
         table.end(producer_id, 1, True, MAX_ENDED + 10 + producer_id)
     assert table.size - before == ENDED_BYTES * MAX_ENDED
+
+
+def test_what_a_sidecar_has_hidden_that_has_come_less_far_is_hidden_up_to_here() -> None:
+    elsewhere, table = TransactionTable(), TransactionTable()
+    for one in (elsewhere, table):
+        one.append(1, 5, 0)
+    assert elsewhere.hide_late(1, 5, 1)
+    table.append(1, 5, 1)  # it lands later still
+    assert table.hide_what_is_hidden(elsewhere, 2)
+    assert [table.is_undone(1, offset) for offset in (0, 1)] == [True, True]
+    assert table.last_stable_offset(2) == 2
+    assert not table.hide_what_is_hidden(elsewhere, 2), "it is known"
+
+
+def test_another_transaction_is_not_hidden_for_one_of_another_log() -> None:
+    elsewhere, table = TransactionTable(), TransactionTable()
+    elsewhere.append(1, 5, 0)
+    assert elsewhere.hide_late(1, 5, 1)
+    table.append(1, 6, 0)
+    assert not table.hide_what_is_hidden(elsewhere, 1)
+    assert table.first_undecided(1) == (6, 0)
