@@ -41,6 +41,7 @@ from handler.wire.error_code import ErrorCode
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
+MAX_TIME: Final = 2**63 - 1
 # offsets.retention.check.interval.ms.
 EXPIRY_SECONDS: Final = 600.0
 # Members hear of a topic's new partitions by this much later; Kafka's brokers are told by their controller.
@@ -216,7 +217,7 @@ class Coordinator:
         self, shard: Shard, request: Commit, record: Callable[[OffsetCommitKey, OffsetCommitValue], Record]
     ) -> dict[TopicPartition, ErrorCode]:
         now = self._now().wall
-        expires_at = now + request.retention if request.retention >= 0 else -1
+        expires_at = min(now + request.retention, MAX_TIME) if request.retention >= 0 else -1
         errors = dict.fromkeys(request.offsets, ErrorCode.NONE)
         records = []
         for (topic, index), committed in request.offsets.items():
@@ -244,8 +245,10 @@ class Coordinator:
         shard.pending.end(producer_id, transaction)
         while True:
             await shard.term.all_stored()  # what is on its way is pending, or committed, then
-            completion = shard.pending.completion(producer_id, transaction, committed)
-            if not _partitions_of(completion.records) & _partitions_of(shard.term.under_way):
+            under_way = list(shard.term.under_way)
+            overtaken = {record.key for record in under_way if isinstance(record.key, OffsetCommitKey)}  # others may commit on and on
+            completion = shard.pending.completion(producer_id, transaction, committed, overtaken)
+            if not completion.partitions & _partitions_of(under_way):
                 break
         # What counts first. A broker may refuse the entry that holds it, and take the next one.
         for part in completion.parts():
@@ -393,6 +396,23 @@ class Coordinator:
                 shard.term.store(self._removed(shard, group))
             elif gone:
                 shard.term.store([Record(OffsetCommitKey(group.group_id, *partition), None) for partition in gone])
+
+    def note_made_anew(self, topic: str, earlier: uuid.UUID, topic_id: uuid.UUID, since: int) -> None:
+        """A topic was made anew, which was not known here for a while. What was committed meanwhile is kept again, under its id: else only
+        this sidecar knows that it is meant.
+        """
+        name = self._topic_name(topic)
+        for shard in self.shards:
+            if shard.term.phase is Phase.LEADING:
+                meant = [
+                    Record(OffsetCommitKey(group, *partition), value._replace(topic_id=topic_id))
+                    for group, offsets in shard.offsets.items()
+                    for partition, value in offsets.items()
+                    if partition[0] == name and value.topic_id == earlier and value.committed_at >= since
+                ]
+                under_way = _partitions_of(shard.term.under_way)
+                if records := [record for record in meant if record.key not in under_way]:
+                    shard.term.store(records)
 
     def forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
         """Topics were deleted, with these ids if they are known: what was committed of them means nothing for one that gets

@@ -39,6 +39,11 @@ class Completion(NamedTuple):
     def records(self) -> list[Record]:
         return [*chain.from_iterable(self.offsets), *self.gone]
 
+    @property
+    def partitions(self) -> set[OffsetCommitKey]:
+        """Of which an offset is committed."""
+        return {record.key for record in chain.from_iterable(self.offsets) if isinstance(record.key, OffsetCommitKey)}
+
     def parts(self) -> Iterator[list[Record]]:
         """The offsets, so many at a time that an entry has room for them. None of a partition's records is in another part."""
         part: list[Record] = []
@@ -106,8 +111,9 @@ class PendingOffsets:
         if len(self._ended) > MAX_ENDED:
             self._ended.popitem(last=False)
 
-    def completion(self, producer_id: int, transaction: int, committed: bool) -> Completion:
-        """What the log is to have when a transaction has ended: the offsets that count, and nothing of it pending.
+    def completion(self, producer_id: int, transaction: int, committed: bool, overtaken: Collection[OffsetCommitKey] = ()) -> Completion:
+        """What the log is to have when a transaction has ended: the offsets that count, and nothing of it pending. `overtaken`: what is on
+        its way to be committed behind it.
 
         Nor of an earlier one: before a producer begins its next transaction all markers are written. What is pending all the same came
         behind its marker, and counts no more, however that transaction ended.
@@ -118,7 +124,7 @@ class PendingOffsets:
             if pending.value.transaction > transaction:
                 continue
             gone.append(Record(key, None))
-            if committed and pending.value.transaction == transaction and not pending.is_overtaken:
+            if committed and pending.value.transaction == transaction and not pending.is_overtaken and key.committed not in overtaken:
                 # Those that came behind this one are not overtaken by it, though its record is behind theirs.
                 others = self._of_partition[key.committed].items()
                 later = [Record(other, one.value) for other, one in others if one.order > pending.order and other != key]

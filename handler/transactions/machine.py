@@ -229,8 +229,8 @@ def complete(metadata: TransactionMetadata, now: int) -> TransactionMetadata:
     if metadata.next_producer_id == NO_PRODUCER_ID:
         return replace(changed, previous_producer_id=metadata.producer_id)
     return replace(
-        changed, producer_id=metadata.next_producer_id, producer_epoch=0, last_producer_epoch=metadata.producer_epoch,
-        previous_producer_id=metadata.producer_id, next_producer_id=NO_PRODUCER_ID,
+        changed, producer_id=metadata.next_producer_id, producer_epoch=0, previous_producer_id=metadata.producer_id,
+        next_producer_id=NO_PRODUCER_ID,
     )  # fmt: skip
 
 

@@ -376,6 +376,35 @@ async def test_a_late_commit_does_not_hide_what_is_wrong_with_a_partition(sideca
     assert errors == {T0: ErrorCode.COORDINATOR_NOT_AVAILABLE, ("t", 1): ErrorCode.OFFSET_METADATA_TOO_LARGE}
 
 
+async def test_a_transaction_ends_while_others_commit_on_and_on(sidecar: Sidecar) -> None:
+    coordinator = sidecar.coordinator
+    pending = Commit("g", "", None, -1, -1, {T0: CommittedOffset(7, -1, "")})
+    assert await coordinator.commit_in_transaction(pending, 5, 1, coordinator.term_of("g")) == {T0: NONE}
+    sidecar.offsets.hold_receipts = True
+    owner = sidecar.offsets.owner
+    assert owner is not None
+    ending = asyncio.ensure_future(coordinator.end_transaction(0, 5, 1, True))
+    commits = []
+    for offset in range(100, 110):
+        commits.append(sidecar.commit(offset))
+        await asyncio.sleep(0)
+        receipts, owner._held = owner._held, []
+        commits.append(sidecar.commit(offset))
+        await asyncio.sleep(0)  # before the first receipt comes, another is on its way
+        for receipt in receipts:
+            receipt()
+        await asyncio.sleep(0.001)
+    assert ending.done()
+    owner.let_go()
+    assert [await commit for commit in commits] == [{T0: NONE}] * len(commits)
+    assert sidecar.kept() == 109, "what was committed behind it counts"
+
+
+async def test_a_retention_of_all_time_is_one(sidecar: Sidecar) -> None:
+    forever = Commit("g", "", None, -1, 2**63 - 1, {T0: CommittedOffset(7, -1, "")})
+    assert await sidecar.coordinator.commit(forever) == {T0: NONE}
+
+
 @pytest.mark.parametrize("deletes", ["the offset", "the group"])
 async def test_what_is_deleted_is_not_committed_by_a_transaction_that_was_open(sidecar: Sidecar, deletes: str) -> None:
     await sidecar.commit(1, member="", group="g")

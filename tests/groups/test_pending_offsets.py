@@ -176,3 +176,11 @@ def test_the_offset_is_that_of_kafkas_rule(steps: list[tuple[str, int, bool]]) -
             numbers[producer] += 1
         assert log.committed == (None if committed is None else committed[1])
         assert bool(log.pending.of_group("g")) is bool(waiting)
+
+
+def test_what_is_on_its_way_behind_a_pending_offset_overtakes_it() -> None:
+    log = Log()
+    log.add(pending(7, 1, 40))
+    completion = log.pending.completion(7, 1, True, overtaken={AT})
+    assert (completion.offsets, completion.partitions, completion.gone) == ([], set(), [Record(pending(7, 1, 40).key, None)])
+    assert log.pending.completion(7, 1, True).partitions == {AT}

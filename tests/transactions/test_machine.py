@@ -209,6 +209,8 @@ def test_of_version_2_the_last_epoch_ends_with_a_new_producer_id() -> None:
     completed = machine.complete(prepared, 10)
     assert (completed.producer_id, completed.producer_epoch, completed.previous_producer_id) == (NEW_PID, 0, PID)
     assert end(completed, MAX_EPOCH - 1, True, 2) is ErrorCode.NONE, "a retry of the producer that was"
+    again = machine.init_producer_id(completed, Producer(PID, MAX_EPOCH - 1), 1_000, 1, 9, is_changing=False)
+    assert (metadata_of(again).producer_id, metadata_of(again).producer_epoch) == (NEW_PID, 0), "it has not heard of its end"
 
 
 def test_one_that_lasts_too_long_is_timed_out() -> None:
