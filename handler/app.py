@@ -140,6 +140,7 @@ class Sidecar:
         self._requests = ByteBudget(limits.request_budget_bytes)
         self.answers = AnswerShare(limits.answer_bytes)
         catalog.on_record_configs = partial(_tell_properties, self.partitions, logs)
+        catalog.on_made_anew = self._on_made_anew
         self._standing = every(STAND_SECONDS, "open_transactions", self._stand_for_transactions)
         self._topic_listing = catalog.listing.task()
         self._pulsar_watch = pulsar_watch(self.client, self.admin)
@@ -312,6 +313,12 @@ class Sidecar:
             with contextlib.suppress(InvalidTopicName):
                 self.services.catalog.gone(self.services.catalog.names.parse(topic))
         self.services.groups.coordinator.forget_topics(topics)
+
+    def _on_made_anew(self, earlier: Topic, topic: Topic) -> None:
+        """A topic is another than this sidecar took it for."""
+        if topic.made_at is not None:
+            name = self.services.catalog.names.kafka(topic.name)
+            self.services.groups.coordinator.note_made_anew(name, earlier.topic_id, topic.topic_id, topic.made_at)
 
     async def drain(self) -> bool:
         """Others lead, then coordinate, what this one has; then it stops."""

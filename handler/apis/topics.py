@@ -16,7 +16,7 @@ from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.tasks import Pace
 from handler.telemetry.limits import RateLimitedLog
-from handler.topics.catalog import FRESH_SECONDS, Topic
+from handler.topics.catalog import FRESH_SECONDS, Catalog, Topic
 from handler.topics.listing import LISTED_SECONDS
 from handler.topics.names import InvalidTopicName, TopicName
 from handler.wire.error_code import ErrorCode
@@ -25,6 +25,7 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 
 # A commit waits for so long to learn whether its topics are there. Pulsar answers that in milliseconds, and heartbeats may
 # stand behind it.
+JUST_NOW_SECONDS: Final = 1.0
 LEARN_SECONDS: Final = 2.0
 # Topics of a listing that are looked up side by side, as many as the admin client has connections: more would begin in one turn.
 AT_ONCE: Final = 16
@@ -106,12 +107,17 @@ def pulsar_partitions(services: Services, partitions: Iterable[TopicPartition]) 
 async def learn(services: Services, unknown: Sequence[TopicName | uuid.UUID]) -> None:
     """Look topics up, for a moment: what can't be learnt by then stays unknown."""
     catalog = services.catalog
-    lookups = (catalog.find_by_id(one) if isinstance(one, uuid.UUID) else catalog.find(one) for one in unknown)
+    lookups = (catalog.find_by_id(one) if isinstance(one, uuid.UUID) else _look_up(catalog, one) for one in unknown)
     try:
         async with asyncio.timeout(LEARN_SECONDS):
             await asyncio.gather(*lookups, return_exceptions=True)
     except TimeoutError:
         pass
+
+
+async def _look_up(catalog: Catalog, name: TopicName) -> Topic:
+    """As it was a moment ago: it may have grown."""
+    return catalog.known(name, JUST_NOW_SECONDS) or await catalog.look_at(name)
 
 
 async def listed(services: Services, call: Call, late: ErrorCode = LATE_TOPIC) -> list[tuple[TopicName, Topic | ErrorCode]]:

@@ -22,6 +22,7 @@ from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissi
 from handler.tasks import Pace, Shared
 from handler.telemetry.limits import RateLimitedLog
 from handler.topics.listing import Listing
+from handler.topics.made_anew import MadeAnew, milliseconds
 from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 from handler.topics.record_configs import ENTRY_FORMAT, PULSAR_FORMAT, RecordConfigs, record_configs
 from handler.topics.replication import Replication
@@ -70,6 +71,7 @@ class Topic:
     learnt_at: float
     properties: Mapping[str, str] = field(default_factory=dict)  # of the Pulsar topic
     partitioned: bool = True  # else it is a log itself, and partition 0
+    made_at: int | None = None  # milliseconds since 1970, where that is known
 
     @property
     def record_configs(self) -> RecordConfigs:
@@ -98,6 +100,8 @@ class Catalog:
         self._by_id: dict[uuid.UUID, TopicName] = {}
         self._unknown_ids: OrderedDict[uuid.UUID, float] = OrderedDict()  # until when they are not looked for again
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
+        self._deletions = 0  # so many were heard of
+        self._deleted: OrderedDict[TopicName, int] = OrderedDict()  # which of them was the topic's last one
         self._finding: Shared[TopicName, Topic] = Shared()
         self._logs_in: Shared[str, frozenset[str]] = Shared()
         self._name_listing: Shared[None, list[TopicName]] = Shared()
@@ -111,6 +115,9 @@ class Catalog:
         self._neighbours: dict[str, None] = {}  # further namespaces: ids that clients of sidecars there name are of their topics
         # What to do when what is asked of a topic's records may have changed.
         self.on_record_configs: Callable[[Topic], None] = lambda _: None
+        self.made_anew = MadeAnew()
+        # What to do when a topic turns out to be another than the one that is remembered: told the earlier one.
+        self.on_made_anew: Callable[[Topic, Topic], None] = lambda *_: None
         self._cluster_id: str | None = None
         self._cluster_lookups: Shared[None, str] = Shared()
 
@@ -191,17 +198,25 @@ class Catalog:
         return await (self._find(name) if fresh else self.look_at(name))
 
     async def _find(self, name: TopicName) -> Topic:
-        async with self._lookups:
-            try:
-                found, created = await self._look_up(name)
-            except TopicMissing:
-                now = self._clock()
-                self._note_gone(name, _Gone(now + FRESH_SECONDS, now, now))
-                raise
+        while True:
+            deletions = self._deletions
+            async with self._lookups:
+                try:
+                    found, created = await self._look_up(name)
+                except TopicMissing:
+                    now = self._clock()
+                    self._note_gone(name, _Gone(now + FRESH_SECONDS, now, now))
+                    raise
+            if deletions == self._deletions or not self._was_deleted_since(name, deletions):
+                break  # else the answer may tell of the topic that was deleted meanwhile
         topic_id = uuid.uuid5(_ID_SPACE, f"{name.pulsar}@{created}")
-        topic = Topic(name, max(1, found.partitions), topic_id, self._clock(), found.properties, found.partitions > 0)
+        partitions = max(1, found.partitions)
+        topic = Topic(name, partitions, topic_id, self._clock(), found.properties, found.partitions > 0, milliseconds(created))
         self._remember(topic)
         return topic
+
+    def _was_deleted_since(self, name: TopicName, deletions: int) -> bool:
+        return self._deleted.get(name, 0) > deletions
 
     async def _look_up(self, name: TopicName) -> tuple[DescribedTopic, str]:
         found, created = await asyncio.gather(
@@ -449,6 +464,11 @@ class Catalog:
 
     def gone(self, name: TopicName) -> None:
         """It was deleted. Clients that go on with it for a while are not to make Pulsar look for it each time."""
+        self._deletions += 1
+        self._deleted[name] = self._deletions
+        self._deleted.move_to_end(name)
+        if len(self._deleted) > MAX_GONE:
+            self._deleted.popitem(last=False)
         self._note_gone(name, _Gone(self._clock() + GONE_SECONDS, learnt_at=self._clock()))
 
     def _note_gone(self, name: TopicName, gone: _Gone) -> None:
@@ -486,6 +506,9 @@ class Catalog:
         before = self._topics.get(topic.name)
         if before is not None and before.topic_id != topic.topic_id:
             self.forget(topic.name)
+            if topic.made_at is not None:
+                self.made_anew.note(before.topic_id, topic.topic_id, topic.made_at)
+                self.on_made_anew(before, topic)
         elif before is not None and before.partitions != topic.partitions:
             self.forgotten += 1  # others may lead its partitions now
             self._grown = {name: at for name, at in self._grown.items() if self._clock() - at < GROWN_SECONDS}

@@ -245,7 +245,9 @@ class TransactionTable(TransactionVerdicts):
     def _undecided_number(self, producer_id: int, first_offset: int) -> int:
         """Of the transaction that begins there."""
         opened = self.open.get(producer_id)
-        those = [*self.left_open.of(producer_id), *([] if opened is None else [opened])]
+        those: list[LeftOpen | OpenTransaction] = [*self.left_open.of(producer_id)]
+        if opened is not None:
+            those.append(opened)
         return next((one.number for one in those if one.first_offset == first_offset), NO_TRANSACTION)
 
     def recall_ended(self, ended: Mapping[int, int]) -> None:
