@@ -217,6 +217,7 @@ class Sidecar:
         further = Further(ADMIN, AdminService(self.services, self.stop_asked.set), FROM_THIS_HOST)
         self.control = around.control_server(own.name, answers, further)
         self._handing_over: set[asyncio.Task[None]] = set()
+        self._noting: set[asyncio.Task[None]] = set()
         self.listener = Listener(
             self._dispatch, self._requests, self.answers, max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
@@ -307,18 +308,22 @@ class Sidecar:
         self.services.catalog.has_neighbour(namespace)
         self.services.groups.leaders.hear_of(namespace)
 
-    def _forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
+    async def _forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
         """Another sidecar has deleted them."""
         for topic in topics:
             with contextlib.suppress(InvalidTopicName):
                 self.services.catalog.gone(self.services.catalog.names.parse(topic))
         self.services.groups.coordinator.forget_topics(topics)
+        await self.services.groups.coordinator.forget_offsets(topics)
 
     def _on_made_anew(self, earlier: Topic, topic: Topic) -> None:
         """A topic is another than this sidecar took it for."""
         if topic.made_at is not None:
             name = self.services.catalog.names.kafka(topic.name)
-            self.services.groups.coordinator.note_made_anew(name, earlier.topic_id, topic.topic_id, topic.made_at)
+            noting = self.services.groups.coordinator.note_made_anew(name, earlier.topic_id, topic.topic_id, topic.made_at)
+            task = asyncio.create_task(noting)
+            self._noting.add(task)
+            task.add_done_callback(self._noting.discard)
 
     async def drain(self) -> bool:
         """Others lead, then coordinate, what this one has; then it stops."""
@@ -349,7 +354,7 @@ class Sidecar:
     async def close(self) -> None:
         await self._recent_members.close()
         await self.fleet.close()
-        for task in self._handing_over:
+        for task in (*self._handing_over, *self._noting):
             task.cancel()
         await self._lag.stopped()
         await self._topic_listing.stopped()

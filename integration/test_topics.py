@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import time
 import uuid
 from pathlib import Path
 
-import httpx
 import pulsar
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
 from handler.groups.records import OffsetCommitKey, OffsetCommitValue, read_record
+from handler.pulsar.admin import PulsarAdmin
+from handler.pulsar.errors import Refused
+from handler.topics.catalog import Catalog
+from handler.topics.names import TopicName, TopicNames
 from integration.conftest import Cluster, new_topic
 from integration.kafka_clients import QUIET, consumer, create, produce, producer, read
 from integration.launcher.sidecar import SidecarProcess
@@ -77,9 +81,8 @@ def test_a_topic_that_has_lost_a_partition_is_named_and_does_not_hold_up_others(
 
     wait_for(is_named)
     assert [ack.offset for ack in produce(cluster.kafka, whole, [b"x"])] == [0]
-    with contextlib.suppress(httpx.HTTPStatusError):
-        admin("POST", f"{place}/{half}/createMissedPartitions")
-    admin("DELETE", f"{place}/{half}/partitions?force=true")
+    kafka.delete_topics([half], operation_timeout=60)[half].result(60)
+    assert half not in kafka.list_topics(timeout=20).topics
 
 
 def test_a_topic_without_partitions_and_topics_of_other_namespaces_are_topics(cluster: Cluster, tmp_path: Path) -> None:
@@ -166,3 +169,26 @@ def test_a_consumer_of_a_topic_that_is_made_again_goes_on_with_the_new_one(clust
         kafka.delete_topics([topic])[topic].result(20)
     client.close()
     assert sidecar.stop() == 0
+
+
+def test_a_new_topic_that_somebody_writes_is_not_deleted(cluster: Cluster, topic: str) -> None:
+    """It is asked for when its configs can't be stored. Pulsar deletes one partition after another, up to the one that is in use."""
+    create(cluster.kafka, topic, 3)
+    client = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    writer = client.create_producer(f"persistent://public/default/{topic}-partition-1")
+    writer.send(b"kept")
+
+    async def unmake() -> None:
+        pulsar_admin = PulsarAdmin(cluster.admin_url)
+        topics = Catalog(pulsar_admin, TopicNames("public/default", "public/__kafka"), time.monotonic)
+        try:
+            await topics.unmake(TopicName("public", "default", topic))
+        finally:
+            await pulsar_admin.close()
+
+    with pytest.raises(Refused):
+        asyncio.run(unmake())
+    produce(cluster.kafka, topic, [b"x"] * 3)
+    assert read(cluster.kafka, topic, 1, partition=1)[0].value == b"kept"
+    writer.close()
+    client.close()

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -23,7 +24,7 @@ from handler.apis.api import Api, Call, Services
 from handler.apis.nodes import NotAssignable, check_assignments
 from handler.partition.errors import error_code
 from handler.pulsar.admin import AlreadyExists
-from handler.pulsar.errors import PulsarError, Refused, TopicMissing
+from handler.pulsar.errors import PulsarError, Refused, TopicMissing, Unavailable
 from handler.topics.config_types import InvalidConfig, Operation
 from handler.topics.configs import TopicSettings, altered
 from handler.topics.names import InvalidTopicName, TopicName
@@ -85,10 +86,11 @@ async def _settings(services: Services, name: TopicName, topic: CreatableTopic) 
         raise _Refused(ErrorCode.INVALID_CONFIG, str(error)) from error
 
 
-async def _make(services: Services, name: TopicName, count: int, settings: TopicSettings) -> uuid.UUID:
+async def _make(services: Services, name: TopicName, count: int, settings: TopicSettings) -> uuid.UUID | None:
+    """The id of the new topic; None where Pulsar can't tell it yet."""
     properties = {key: value for key, value in settings.properties.items() if key != RETENTION_SET}
     try:
-        topic = await services.catalog.create(name, count, properties)
+        await services.catalog.make(name, count, properties)
     except Refused as error:
         if properties:
             raise _Refused(ErrorCode.INVALID_CONFIG, str(error)) from error
@@ -97,13 +99,22 @@ async def _make(services: Services, name: TopicName, count: int, settings: Topic
     try:
         await services.configs.write(name, made, settings)
     except PulsarError as error:
-        services.partitions.forget_topic(name.pulsar)
-        await services.catalog.delete(topic)  # a topic without what it was to have would keep too much, or too little
-        if isinstance(error, Refused):
-            raise _Refused(ErrorCode.INVALID_CONFIG, str(error)) from error
-        raise
+        code = ErrorCode.INVALID_CONFIG if isinstance(error, Refused) else error_code(error)
+        raise _Refused(code, await _unmade(services, name, error)) from error
     services.partitions.forget_topic(name.pulsar)  # of one that had this name before
-    return topic.topic_id
+    try:
+        return (await services.catalog.find_new(name)).topic_id
+    except (Unavailable, TopicMissing):
+        return None
+
+
+async def _unmade(services: Services, name: TopicName, error: PulsarError) -> str:
+    """A topic without what it was to have would keep too much, or too little. But records that were written meanwhile are not deleted."""
+    try:
+        await services.catalog.unmake(name)
+    except PulsarError as reason:
+        return f"the topic is made, and lacks configs, for they could not be stored: {error}. It could not be deleted: {reason}"
+    return str(error)
 
 
 async def _exists(services: Services, name: TopicName) -> bool:
@@ -131,6 +142,8 @@ async def _create(services: Services, topic: CreatableTopic, *, validate_only: b
     except _Refused as refused:
         return CreatableTopicResult(name=topic.name, error_code=refused.code, error_message=str(refused))
     except AlreadyExists:
+        with suppress(PulsarError):
+            await services.catalog.mend(name)
         text = f"topic {topic.name} exists"
         return CreatableTopicResult(name=topic.name, error_code=ErrorCode.TOPIC_ALREADY_EXISTS, error_message=text)
     except PulsarError as error:

@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from typing import Final
+from typing import Final, NamedTuple
 
 from handler.apis.api import Api, Call, Services
 from handler.coordination.directory import Leader
 from handler.fleet.peers import PeerUnavailable
 from handler.partition.errors import error_code
-from handler.pulsar.errors import PulsarError
+from handler.pulsar.errors import PulsarError, Undescribed
 from handler.topics.names import InvalidTopicName, TopicName
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
@@ -48,12 +48,12 @@ async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | N
         if name.internal:
             result.error_code, result.error_message = ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name.local} is internal"
             return result
-        topic = await services.catalog.find(name, fresh=True)
+        topic = await _described(services, name, must_have_id=not named)
         if not named and topic.topic_id != topic_id:  # deleted and made again by someone else
             result.error_code = ErrorCode.UNKNOWN_TOPIC_ID
             return result
         services.partitions.forget_topic(name.pulsar)
-        await services.catalog.delete(topic)
+        await services.catalog.delete(name, partitioned=topic.partitioned)
         services.partitions.forget_topic(name.pulsar)  # those that were opened again meanwhile
         services.log_starts.forget([name.partition(index) for index in range(topic.partitions)])
     except PulsarError as error:
@@ -62,12 +62,31 @@ async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | N
     return DeletableTopicResult(name=named or services.catalog.names.kafka(name), topic_id=topic.topic_id)
 
 
+class _Described(NamedTuple):
+    partitions: int
+    partitioned: bool
+    topic_id: uuid.UUID | None
+
+
+async def _described(services: Services, name: TopicName, *, must_have_id: bool) -> _Described:
+    """A topic that has lost its first partition, because a deletion was cut short, has no id. It can be deleted by its name."""
+    try:
+        topic = await services.catalog.find(name, fresh=True)
+    except Undescribed:
+        if must_have_id:
+            raise
+        partitions = await services.catalog.partition_count(name)
+        return _Described(max(1, partitions), partitions > 0, None)
+    return _Described(topic.partitions, topic.partitioned, topic.topic_id)
+
+
 async def _forget_offsets(services: Services, topics: dict[str, uuid.UUID | None]) -> None:
     """Offsets that groups have committed of a topic go with it, wherever the groups are coordinated.
 
     Where this can't be told, or comes too late, the topic's id in the commits shows that they are of another.
     """
     services.groups.coordinator.forget_topics(topics)
+    await services.groups.coordinator.forget_offsets(topics)
     try:
         others = await services.groups.leaders.known_leaders()
     except PulsarError as error:

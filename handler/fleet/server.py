@@ -62,7 +62,7 @@ class Answers:
     """Who answers what other sidecars ask."""
 
     serve: Serve
-    topics_deleted: Callable[[Mapping[str, uuid.UUID | None]], None]
+    topics_deleted: Callable[[Mapping[str, uuid.UUID | None]], Awaitable[None]]
     transactions: TransactionService
     ping: Callable[[pb.PingRequest], pb.PingResponse]
     warm: Callable[[Sequence[str]], Awaitable[None]]
@@ -104,7 +104,7 @@ class _Control:
     async def topics_deleted(self, request: pb.TopicsDeletedRequest) -> pb.TopicsDeletedResponse:
         self._check(request.to)
         ids = [uuid.UUID(bytes=raw) if len(raw) == 16 else None for raw in request.topic_ids]
-        self._answers.topics_deleted(dict(zip_longest(request.topics, ids[: len(request.topics)])))
+        await self._answers.topics_deleted(dict(zip_longest(request.topics, ids[: len(request.topics)])))
         return pb.TopicsDeletedResponse()
 
     async def verify_transaction(self, request: pb.VerifyTransactionRequest) -> pb.VerifyTransactionResponse:

@@ -33,7 +33,7 @@ from handler.groups.shard import Offsets, Shard, ShardContext, TopicPartition
 from handler.groups.topics_image import TopicsImage
 from handler.groups.vocabulary import CONSUMER_PROTOCOL, Now
 from handler.pulsar.errors import PulsarError
-from handler.tasks import KeptAlive, every, pause, within
+from handler.tasks import KeptAlive, Pace, every, pause, within
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
@@ -397,22 +397,23 @@ class Coordinator:
             elif gone:
                 shard.term.store([Record(OffsetCommitKey(group.group_id, *partition), None) for partition in gone])
 
-    def note_made_anew(self, topic: str, earlier: uuid.UUID, topic_id: uuid.UUID, since: int) -> None:
+    async def note_made_anew(self, topic: str, earlier: uuid.UUID, topic_id: uuid.UUID, since: int) -> None:
         """A topic was made anew, which was not known here for a while. What was committed meanwhile is kept again, under its id: else only
         this sidecar knows that it is meant.
         """
         name = self._topic_name(topic)
+        pace = Pace()
         for shard in self.shards:
-            if shard.term.phase is Phase.LEADING:
+            for group in list(shard.offsets):
+                await pace.rest()
                 meant = [
                     Record(OffsetCommitKey(group, *partition), value._replace(topic_id=topic_id))
-                    for group, offsets in shard.offsets.items()
-                    for partition, value in offsets.items()
+                    for partition, value in shard.offsets.get(group, {}).items()
                     if partition[0] == name and value.topic_id == earlier and value.committed_at >= since
                 ]
-                under_way = _partitions_of(shard.term.under_way)
-                if records := [record for record in meant if record.key not in under_way]:
-                    shard.term.store(records)
+                if meant and shard.term.phase is Phase.LEADING:
+                    under_way = _partitions_of(shard.term.under_way)
+                    shard.term.store([record for record in meant if record.key not in under_way])
 
     def forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
         """Topics were deleted, with these ids if they are known: what was committed of them means nothing for one that gets
@@ -421,19 +422,29 @@ class Coordinator:
         ids = {self._topic_name(name): topic_id for name, topic_id in topics.items()}
         self.topics.gone(lambda name: self._topic_name(name) in ids)
         self.consumer_groups.refresh(self.shards)
+
+    async def forget_offsets(self, topics: Mapping[str, uuid.UUID | None]) -> None:
+        """And what was committed of them."""
+        ids = {self._topic_name(name): topic_id for name, topic_id in topics.items()}
+        pace = Pace()
         for shard in self.shards:
-            if shard.term.phase is Phase.LEADING:
-                of_the_new = _committed_of_others(shard.term.under_way, ids)
-                gone = [
-                    key
-                    for group, offsets in shard.offsets.items()
-                    for partition, value in offsets.items()
-                    if partition[0] in ids and ((deleted := ids[partition[0]]) is None or value.counts_for(deleted))
-                    if (key := OffsetCommitKey(group, *partition)) not in of_the_new
-                ]
-                if gone:
-                    log.info("%s: %d offsets of deleted topics go", shard.name, len(gone))
-                    shard.term.store([Record(key, None) for key in gone])
+            for group in list(shard.offsets):
+                await pace.rest()
+                if shard.term.phase is Phase.LEADING:
+                    _forget_offsets(shard, group, ids)
+
+
+def _forget_offsets(shard: Shard, group: str, deleted: Mapping[str, uuid.UUID | None]) -> None:
+    gone = [
+        partition
+        for partition, value in shard.offsets.get(group, {}).items()
+        if partition[0] in deleted and ((topic_id := deleted[partition[0]]) is None or value.counts_for(topic_id))
+    ]
+    if gone:
+        of_the_new = _committed_of_others(shard.term.under_way, deleted)
+        keys = [key for partition in gone if (key := OffsetCommitKey(group, *partition)) not in of_the_new]
+        log.info("group %s: %d offsets of deleted topics go", group, len(keys))
+        shard.term.store([Record(key, None) for key in keys])
 
 
 def _committed_of_others(records: Iterable[Record], deleted: Mapping[str, uuid.UUID | None]) -> set[OffsetCommitKey]:

@@ -45,6 +45,8 @@ GONE_SECONDS: Final = 60.0
 AGAIN_SECONDS: Final = 2.0
 # Clients go on asking for a few of them; more would be somebody guessing names.
 MAX_GONE: Final = 1_000
+# In which a topic of ten thousand partitions is made, or deleted.
+MEND_SECONDS: Final = 60.0
 # A listing of topics without partitions may be so old: of ten thousand topics with sixteen partitions it has ten megabytes.
 UNPARTITIONED_SECONDS: Final = 10.0
 _IS_PARTITION: Final = re.compile(r"-partition-\d+$")
@@ -100,6 +102,7 @@ class Catalog:
         self._by_id: dict[uuid.UUID, TopicName] = {}
         self._unknown_ids: OrderedDict[uuid.UUID, float] = OrderedDict()  # until when they are not looked for again
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
+        self._undescribed: OrderedDict[TopicName, float] = OrderedDict()  # since when, of those that clients try to make
         self._deletions = 0  # so many were heard of
         self._deleted: OrderedDict[TopicName, int] = OrderedDict()  # which of them was the topic's last one
         self._finding: Shared[TopicName, Topic] = Shared()
@@ -250,6 +253,10 @@ class Catalog:
 
     async def _look_at_logs(self, name: TopicName) -> frozenset[str]:
         return frozenset(await self._admin.topics.logs(f"{name.tenant}/{name.namespace}"))
+
+    async def partition_count(self, name: TopicName) -> int:
+        """Asks for no partition; 0 for a topic without any. May raise PulsarError."""
+        return (await self._admin.topics.describe(name.pulsar)).partitions
 
     async def topic_id(self, name: TopicName) -> uuid.UUID:
         return (await self.find(name)).topic_id
@@ -419,8 +426,14 @@ class Catalog:
         return self.names.canonical(name)
 
     async def create(self, name: TopicName, partitions: int, properties: Mapping[str, str] = MappingProxyType({})) -> Topic:
+        await self.make(name, partitions, properties)
+        return await self.find_new(name)
+
+    async def make(self, name: TopicName, partitions: int, properties: Mapping[str, str] = MappingProxyType({})) -> None:
         async with self._creations:
             await self._make(name, partitions, properties)
+
+    async def find_new(self, name: TopicName) -> Topic:
         # The topic is there before its partitions' logs are: for a moment their creation time can't be asked.
         for _ in range(NEW_TOPIC_ATTEMPTS):
             try:
@@ -457,10 +470,32 @@ class Catalog:
         for shared in (self._creating, self._finding, self._name_listing, self._cluster_lookups, self._logs_in):
             await shared.close()
 
-    async def delete(self, topic: Topic) -> None:
-        self.forget(topic.name)
-        await self._admin.topics.delete_topic(topic.name.pulsar, partitioned=topic.partitioned)
-        self.gone(topic.name)
+    async def delete(self, name: TopicName, *, partitioned: bool) -> None:
+        self.forget(name)
+        await self._admin.topics.delete_topic(name.pulsar, partitioned=partitioned)
+        self.gone(name)
+
+    async def unmake(self, name: TopicName) -> None:
+        """Delete a topic that was made a moment ago, unless somebody has begun to write or read it: then it is Refused, and stays."""
+        try:
+            await self._admin.topics.delete_unused_topic(name.pulsar)
+        except Refused:
+            await self._admin.topics.create_missing_partitions(name.pulsar)  # some were deleted before the one that is in use
+            raise
+        self.gone(name)
+
+    async def mend(self, name: TopicName) -> None:
+        """Make the partitions of a topic that has lacked the first for long: nobody is making or deleting it now. May raise PulsarError."""
+        try:
+            await self.find(name, fresh=True)
+            self._undescribed.pop(name, None)
+        except Undescribed:
+            since = self._undescribed.setdefault(name, self._clock())
+            if len(self._undescribed) > MAX_GONE:
+                self._undescribed.popitem(last=False)
+            if self._clock() - since >= MEND_SECONDS:
+                log.warning("topic %s: its first partition has been missing for long, and is made again", name.pulsar)
+                await self._admin.topics.create_missing_partitions(name.pulsar)
 
     def gone(self, name: TopicName) -> None:
         """It was deleted. Clients that go on with it for a while are not to make Pulsar look for it each time."""

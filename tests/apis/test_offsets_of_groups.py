@@ -174,6 +174,7 @@ async def test_a_deleted_topic_takes_its_commits_with_it_and_not_those_of_its_su
         sidecar.admin.make("t")
         await committed(sidecar, 8)
     sidecar.services.groups.coordinator.forget_topics({"t": old})
+    await sidecar.services.groups.coordinator.forget_offsets({"t": old})
     await asyncio.sleep(0.01)
     assert (await fetched(sidecar))[1] == {"t": 8 if again else -1}
 
@@ -228,7 +229,7 @@ async def test_what_counts_for_a_topic_that_was_made_anew_is_kept_under_its_id(s
     new, coordinator = uuid.uuid4(), sidecar.services.groups.coordinator
     since = coordinator.led_shard("g").offsets["g"]["t", 0].committed_at
     coordinator.led_shard("h").offsets["h"]["t", 0] = coordinator.led_shard("h").offsets["h"]["t", 0]._replace(committed_at=since - 1)
-    coordinator.note_made_anew("t", old, new, since)
+    await coordinator.note_made_anew("t", old, new, since)
     await until(lambda: coordinator.led_shard("g").offsets["g"]["t", 0].topic_id == new)
     assert coordinator.led_shard("h").offsets["h"]["t", 0].topic_id == old
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -30,8 +30,12 @@ async def warm(partitions: Sequence[str]) -> None:
     warmed.extend(partitions)
 
 
+async def topics_deleted(topics: Mapping[str, uuid.UUID | None]) -> None:
+    deleted.update(topics)
+
+
 def answers(serve: Callable[[bytes, str, str], Awaitable[bytes]]) -> Answers:
-    return Answers(serve=serve, topics_deleted=deleted.update, transactions=cast(Any, None), ping=ping, warm=warm)
+    return Answers(serve=serve, topics_deleted=topics_deleted, transactions=cast(Any, None), ping=ping, warm=warm)
 
 
 @asynccontextmanager

@@ -433,6 +433,7 @@ async def test_a_commit_of_the_topic_that_has_come_since_outlives_the_news_that_
     late = asyncio.ensure_future(commit(3, new))
     await asyncio.sleep(0)
     sidecar.coordinator.forget_topics({T0[0]: old})
+    await sidecar.coordinator.forget_offsets({T0[0]: old})
     sidecar.offsets.hold_receipts = False
     assert sidecar.offsets.owner is not None
     sidecar.offsets.owner.let_go()

@@ -29,7 +29,7 @@ from handler.mirror.mirror import Mirror
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.table import PartitionTable
 from handler.pulsar.admin import AlreadyExists, DescribedTopic, NoTopicPolicies
-from handler.pulsar.errors import TopicMissing, Unavailable
+from handler.pulsar.errors import Refused, TopicMissing, Unavailable
 from handler.tasks import InTurn
 from handler.topics.catalog import Catalog
 from handler.topics.config_store import ConfigStore
@@ -65,6 +65,7 @@ class MemoryAdmin:
     hold: asyncio.Event | None = None  # answers wait for it
     calls: int = 0
     created: int = 0
+    in_use: set[str] = field(default_factory=set)
 
     @property
     def topics(self) -> MemoryAdmin:
@@ -129,6 +130,15 @@ class MemoryAdmin:
     async def grow_topic(self, topic: str, partitions: int) -> None:
         await self._answer()
         self.there[topic] = (partitions, self.there[topic][1])
+
+    async def delete_unused_topic(self, topic: str) -> None:
+        if topic in self.in_use:
+            raise Refused("412 Topic has active producers/subscriptions")
+        await self.delete_topic(topic, partitioned=True)
+
+    async def create_missing_partitions(self, topic: str) -> None:
+        await self._answer()
+        self.lost_partition.discard(topic)
 
     async def delete_topic(self, topic: str, *, partitioned: bool) -> None:
         await self._answer()

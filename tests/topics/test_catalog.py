@@ -220,7 +220,7 @@ async def test_a_topic_without_partitions_is_partition_0_and_a_log_itself() -> N
     assert await topics.log_of(other.partition(0)) == other.partition(0)
     with pytest.raises(NotPartitioned, match="without partitions"):
         topics.check_partitioned(found)
-    await topics.delete(found)
+    await topics.delete(found.name, partitioned=found.partitioned)
     assert plain.pulsar not in admin.there
 
 

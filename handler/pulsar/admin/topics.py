@@ -102,6 +102,10 @@ class TopicAdmin:
         # Forced: the sidecar's own readers are subscriptions, and a Kafka topic goes with its consumers connected.
         await self._http.call("DELETE", path_of(topic) + ("/partitions" if partitioned else ""), params={"force": "true"})
 
+    async def delete_unused_topic(self, topic: str) -> None:
+        """A partitioned one. Refused while somebody is connected to write or read it."""
+        await self._http.call("DELETE", path_of(topic) + "/partitions")
+
     async def created_at(self, partition: str) -> str:
         """When the log of a partition was created, as the metadata store says it."""
         return await self._http.get(path_of(partition) + "/internal-info", lambda info: str(info["creationDate"]))
