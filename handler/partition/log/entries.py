@@ -34,6 +34,8 @@ from handler.wire.records import (
     with_log_append_time,
 )
 
+# Sidecars write some hundred at most, Kafka-on-Pulsar those of one request. So many are folded in about 20 ms, in one piece.
+MAX_BATCHES: Final = 10_000
 _KAFKA: Final = KAFKA.name.encode()
 
 
@@ -131,6 +133,8 @@ def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, 
         properties = {pair.key: pair.value for pair in metadata.properties}
         stored_format = _format_of(metadata, properties)
         data, batches = batches_of(stored_format, metadata, entry.payload)
+        if len(batches) > MAX_BATCHES:
+            raise EntryUnreadable(f"an entry of {len(batches)} batches: no more than {MAX_BATCHES} are looked into")
         if any([header.attributes & LOG_APPEND_TIME for header, _ in batches]) and entry.broker_timestamp is not None:
             data, batches = _with_broker_time(data, batches, entry.broker_timestamp)
         of_a_sidecar = metadata.producer_name.startswith(OUR_WRITER)

@@ -7,7 +7,7 @@ import pytest
 from handler.errors import EntryUnreadable
 from handler.partition import unfolding as unfolding_
 from handler.partition.log import large_entries
-from handler.partition.log.entries import read_entry
+from handler.partition.log.entries import MAX_BATCHES, read_entry
 from handler.partition.log.large_entries import (
     LARGE_BATCH,
     LARGE_COMPRESSED,
@@ -197,6 +197,18 @@ def plain(messages: int, size: int, properties: int = 0) -> RawEntry:
     data = (len(one).to_bytes(4, "big") + one + bytes(size)) * messages
     metadata = MessageMetadata(num_messages_in_batch=messages, uncompressed_size=0)
     return RawEntry(Position(1, 0), messages - 1, 1, metadata.SerializePartialToString(), memoryview(data))
+
+
+@pytest.mark.parametrize("count", [MAX_BATCHES, MAX_BATCHES + 1])
+def test_an_entry_of_more_batches_than_anybody_writes_is_not_looked_into(count: int) -> None:
+    metadata = MessageMetadata(producer_name=b"native", num_messages_in_batch=count)
+    metadata.properties.add(key=b"entry.format", value=b"kafka")
+    entry = RawEntry(Position(1, 0), count - 1, 1, metadata.SerializePartialToString(), memoryview(bytes(batch(b"v")) * count))
+    if count > MAX_BATCHES:
+        with pytest.raises(EntryUnreadable, match="no more than"):
+            read_entry(entry)
+    else:
+        assert read_entry(entry).offset_count == count
 
 
 def test_few_messages_are_small_whatever_their_values_and_large_by_their_properties() -> None:
