@@ -100,8 +100,6 @@ class Coordinator:
         self._now = now
         self._topic_name = topic_name
         self.may_be_shared = may_be_shared
-        self._expiring = -1  # the shard that was looked at last
-        self._expire_at = now().clock + EXPIRY_SECONDS
         self.consumer_groups = ConsumerGroupRequests(self.led_shard, self.awaiting_topics, now)
 
     def begin(self, logs: Sequence[tuple[str, Callable[[], TermLog[Record]]]]) -> None:
@@ -121,15 +119,9 @@ class Coordinator:
         metrics.GROUP_SHARDS.set(len(leading))
         metrics.GROUPS.set(sum(len(shard.groups) for shard in leading))
         metrics.COMMITTED_OFFSETS.set(sum(len(offsets) for shard in leading for offsets in shard.offsets.values()))
-        now = self._now().clock
-        if self.shards and now >= self._expire_at:
-            # One shard at a time: there may be many offsets.
-            self._expire_at = now + EXPIRY_SECONDS / len(self.shards)
-            self._expiring = (self._expiring + 1) % len(self.shards)
-            self._expire(self.shards[self._expiring])
 
     def tasks(self) -> Sequence[KeptAlive]:
-        return (every(REFRESH_SECONDS, "group_topics", self._refresh_topics),)
+        return every(REFRESH_SECONDS, "group_topics", self._refresh_topics), every(EXPIRY_SECONDS, "expired_offsets", self.expire_offsets)
 
     async def _refresh_topics(self) -> None:
         """Partitions that were added, topics that came and went: the groups that they concern are assigned anew."""
@@ -374,28 +366,28 @@ class Coordinator:
             *group.deletion(),
         ]
 
-    def expire_offsets(self) -> None:
+    async def expire_offsets(self) -> None:
+        pace = Pace()
         for shard in self.shards:
-            self._expire(shard)
+            for group_id in list(shard.groups):
+                await pace.rest()
+                group = shard.groups.get(group_id)
+                if group is not None and shard.term.phase is Phase.LEADING:
+                    self._expire(shard, group)
 
-    def _expire(self, shard: Shard) -> None:
-        if shard.term.phase is not Phase.LEADING:
-            return
-        now = self._now().wall
+    def _expire(self, shard: Shard, group: Group) -> None:
         retention = self._config.offsets_retention_minutes * 60_000
-        being_committed = {record.key.group for record in shard.term.under_way}  # it must not be deleted behind that
-        being_committed.update(shard.pending.groups())
-        for group in list(shard.groups.values()):
-            if group.group_id in being_committed:
-                continue
-            offsets = shard.offsets.get(group.group_id, {})
-            gone = expired(group, self._subscribed(group, {topic for topic, _ in offsets}), offsets, now, retention)
-            if gone:
-                log.info("group %s: %d offsets have expired", group.group_id, len(gone))
-            if group.is_empty and not group.awaits_somebody and len(gone) == len(offsets):
-                shard.term.store(self._removed(shard, group))
-            elif gone:
-                shard.term.store([Record(OffsetCommitKey(group.group_id, *partition), None) for partition in gone])
+        offsets = shard.offsets.get(group.group_id, {})
+        gone = expired(group, self._subscribed(group, {topic for topic, _ in offsets}), offsets, self._now().wall, retention)
+        is_over = group.is_empty and not group.awaits_somebody and len(gone) == len(offsets)
+        if not (gone or is_over) or _is_being_committed(shard, group.group_id):  # it must not be deleted behind that
+            return
+        if gone:
+            log.info("group %s: %d offsets have expired", group.group_id, len(gone))
+        if is_over:
+            shard.term.store(self._removed(shard, group))
+        else:
+            shard.term.store([Record(OffsetCommitKey(group.group_id, *partition), None) for partition in gone])
 
     async def note_made_anew(self, topic: str, earlier: uuid.UUID, topic_id: uuid.UUID, since: int) -> None:
         """A topic was made anew, which was not known here for a while. What was committed meanwhile is kept again, under its id: else only
@@ -432,6 +424,10 @@ class Coordinator:
                 await pace.rest()
                 if shard.term.phase is Phase.LEADING:
                     _forget_offsets(shard, group, ids)
+
+
+def _is_being_committed(shard: Shard, group_id: str) -> bool:
+    return bool(shard.pending.of_group(group_id)) or any(record.key.group == group_id for record in shard.term.under_way)
 
 
 def _forget_offsets(shard: Shard, group: str, deleted: Mapping[str, uuid.UUID | None]) -> None:

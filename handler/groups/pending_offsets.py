@@ -98,9 +98,6 @@ class PendingOffsets:
             for key in pending
         ]
 
-    def groups(self) -> set[str]:
-        return {committed.group for committed in self._of_partition}
-
     def has_ended(self, producer_id: int, transaction: int) -> bool:
         return transaction <= self._ended.get(producer_id, -1)
 

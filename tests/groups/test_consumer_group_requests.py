@@ -251,19 +251,14 @@ def test_offsets_of_a_living_consumer_group_do_not_expire_and_those_of_an_empty_
     commit(bench, client, 7)
     bench.skew += 8 * 24 * 3600
     client.step() if "m1" in consumer(bench).members else None
-    bench.run(_later(bench.coordinator.expire_offsets))
+    bench.run(bench.coordinator.expire_offsets())
     assert kept(bench) == 7
     client.leave()
-    bench.run(_later(bench.coordinator.expire_offsets))
+    bench.run(bench.coordinator.expire_offsets())
     assert kept(bench) is None
     assert bench.group is None, "and the group goes with them"
     new_term(bench)
     assert bench.group is None
-
-
-async def _later(work: object) -> None:
-    assert callable(work)
-    work()
 
 
 def commit(bench: Bench, client: NewClient, offset: int) -> ErrorCode:

@@ -263,10 +263,10 @@ async def test_offsets_of_an_empty_group_expire_and_those_of_a_living_one_do_not
     await sidecar.commit(3, group="left", member=gone.member_id, generation=gone.generation)
     await sidecar.coordinator.leave("left", [MemberIdentity(gone.member_id, None)])
     sidecar.wall += 59_999
-    sidecar.coordinator.expire_offsets()
+    await sidecar.coordinator.expire_offsets()
     assert [sidecar.kept(group) for group in ("alone", "lives", "left")] == [1, 2, 3]
     sidecar.wall += 1
-    sidecar.coordinator.expire_offsets()
+    await sidecar.coordinator.expire_offsets()
     assert sidecar.kept("alone") is None
     assert sidecar.kept("left") is None
     assert set(sidecar.shard.groups) == {"lives"}
@@ -305,7 +305,7 @@ async def test_a_commit_under_way_does_not_expire(sidecar: Sidecar) -> None:
     sidecar.offsets.hold_receipts = True
     commit = sidecar.commit(8)
     await asyncio.sleep(0)
-    sidecar.coordinator.expire_offsets()
+    await sidecar.coordinator.expire_offsets()
     sidecar.offsets.hold_receipts = False
     assert sidecar.offsets.owner is not None
     sidecar.offsets.owner.let_go()
