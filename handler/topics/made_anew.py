@@ -1,7 +1,8 @@
 """Topics that were deleted and made anew while this sidecar still took their names for the earlier ones.
 
 For up to a minute it commits offsets under the id of the earlier topic, although the client means the one that is there. When it learns of
-the new id, it knows which those are: they were committed since the new topic was made.
+the new id, it knows which those are: they were committed since the new topic was made. Pulsar's clock says when that was, and this machine's
+when they were committed. If the clocks differ, what was committed in that difference is taken for the other topic's.
 """
 
 from __future__ import annotations

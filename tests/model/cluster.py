@@ -55,11 +55,22 @@ class Cluster:
         self.keeps_topic_policies = True
         self.topics: dict[str, list[InternalLog]] = {}
         self.properties: dict[str, dict[str, str]] = {}  # of topics
+        self._deleted: dict[str, list[InternalLog]] = {}  # their logs are those of the topic that is made anew
 
     def create(self, topic: str, partitions: int) -> None:
         if topic in self.topics:
             raise AlreadyExists(topic)
-        self.topics[topic] = [self._new_log(topic, number) for number in range(partitions)]
+        logs = self._deleted.pop(topic, [])
+        self.topics[topic] = [*logs[:partitions], *(self._new_log(topic, number) for number in range(len(logs), partitions))]
+        for log in self.topics[topic]:
+            log.made_at_ms = log.conduct.now_ms()
+
+    def delete(self, topic: str) -> None:
+        if topic not in self.topics:
+            raise TopicMissing(topic)
+        self._deleted[topic] = self.topics.pop(topic)
+        for log in self._deleted[topic]:
+            log.make_anew()
 
     def log(self, partition: str) -> InternalLog:
         topic, _, number = partition.rpartition("-partition-")

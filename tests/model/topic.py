@@ -44,6 +44,7 @@ class Topic:
         self.max_message_size = 5 * 1024 * 1024
         self.entries: list[RawEntry] = []
         self.generation = 0  # how often it was deleted and made anew
+        self.made_at_ms = 0
         self.is_missing = False  # it is deleted, and not made anew yet
         self.trimmed = 0  # entries at the front that retention took
         self.index = -1

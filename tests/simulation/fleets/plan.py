@@ -39,6 +39,7 @@ class Bounds:
     groups: int = 2
     searchers: int = 1
     members: int = 0  # of a group
+    makes_anew: bool = False  # somebody deletes a topic and makes it anew; all clocks agree then
     moods: Moods = field(default_factory=Moods)
     roughness: Roughness = field(default_factory=Roughness)
 
@@ -64,6 +65,7 @@ def drawn(seed: int) -> Plan:
         groups=draw.choice((1, 2)),
         searchers=draw.choice((0, 1)),
         members=Random(f"members {seed}").choice((0, 1, 3)),
+        makes_anew=Random(f"topics {seed}").random() < 0.3,
         roughness=Roughness.drawn(draw),
         moods=_drawn_moods(Random(f"moods {seed}")),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import Context
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -81,11 +82,18 @@ class SidecarsAdmin(ClusterAdmin):
         await super().create_topic(topic, partitions)
         self._cluster.properties[topic] = dict(properties)
 
+    async def delete_topic(self, topic: str, *, partitioned: bool) -> None:
+        await self._caller.ask()
+        self._cluster.delete(topic)
+        await self._caller.hear()
+
     async def created_at(self, partition: str) -> str:
+        await self._caller.ask()
         try:
-            return await super().created_at(partition)
+            log = self._cluster.log(partition)
         except TopicMissing as error:
             raise Unavailable(f"500 of {partition}") from error
+        return datetime.fromtimestamp(log.made_at_ms / 1_000, UTC).isoformat(timespec="milliseconds")
 
     async def find_index(self, partition: str, index: int) -> Position | None:
         await self._caller.ask()

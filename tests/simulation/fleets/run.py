@@ -23,6 +23,7 @@ from tests.simulation.fleets.member import Member
 from tests.simulation.fleets.network import Network
 from tests.simulation.fleets.plan import PATIENCE_SECONDS, FaultKind, Plan, drawn
 from tests.simulation.fleets.pulsar import SETTINGS
+from tests.simulation.fleets.topic_maker import TopicMaker
 from tests.simulation.fleets.transactional_producer import BEFORE_KIP_890, SINCE_KIP_890, TransactionalProducer
 from tests.simulation.history import Violation
 from tests.simulation.loop import BEGIN, EPOCH_SECONDS, SimulatedLoop
@@ -62,13 +63,14 @@ class Run:
         for topic in range(bounds.topics):
             self._cluster.create(f"persistent://{NAMESPACE}/t{topic}", bounds.partitions)
         self._group = GroupHistory()
+        self._made = Counter[str]()  # what became of the topic that is made anew
         self._last_looks: list[Callable[[], Awaitable[bool]]] = []  # of clients, once faults are over: each is answered
         self.histories = {place: TimedHistory() for place in self._places}
         questions, skew, members = self._new_conduct("questions"), chance.of("skew"), dict[str, Member]()
         self._members = [
             Member(
                 loop, questions, self._cluster, self._network, members, f"s{number}", number,
-                skew.choice((0.0, 0.5, -5.0, 60.0)), self._fail,
+                0.0 if bounds.makes_anew else skew.choice((0.0, 0.5, -5.0, 60.0)), self._fail,
             )
             for number in range(bounds.sidecars)
         ]  # fmt: skip
@@ -77,6 +79,7 @@ class Run:
     @property
     def counts(self) -> Counter[str]:
         counts = sum((history.counts for history in self.histories.values()), Counter[str]())
+        counts.update(self._made)
         counts["share of a member"] += len({generation for generation, _ in self._group.owners})
         return counts
 
@@ -150,6 +153,11 @@ class Run:
             committer = Committer(self._client(f"of {name}"), name, place, history, draw, self._works)
             self._last_looks.append(committer.look)
             yield begin(committer.run())
+        if bounds.makes_anew:
+            name = "who makes topics anew"
+            maker = TopicMaker(self._client(name), "again", self._made, self._chance.of(name), self._works)
+            self._last_looks.append(maker.look)
+            yield begin(maker.run())
 
     def _consumer(self, name: str, place: Place, *, is_committed: bool) -> Consumer:
         history, draw = self.histories[place], self._chance.of(name)
