@@ -140,7 +140,6 @@ class Sidecar:
         self._requests = ByteBudget(limits.request_budget_bytes)
         self.answers = AnswerShare(limits.answer_bytes)
         catalog.on_record_configs = partial(_tell_properties, self.partitions, logs)
-        catalog.on_made_anew = self._on_made_anew
         self._standing = every(STAND_SECONDS, "open_transactions", self._stand_for_transactions)
         self._topic_listing = catalog.listing.task()
         self._pulsar_watch = pulsar_watch(self.client, self.admin)
@@ -217,7 +216,6 @@ class Sidecar:
         further = Further(ADMIN, AdminService(self.services, self.stop_asked.set), FROM_THIS_HOST)
         self.control = around.control_server(own.name, answers, further)
         self._handing_over: set[asyncio.Task[None]] = set()
-        self._noting: set[asyncio.Task[None]] = set()
         self.listener = Listener(
             self._dispatch, self._requests, self.answers, max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
@@ -316,15 +314,6 @@ class Sidecar:
         self.services.groups.coordinator.forget_topics(topics)
         await self.services.groups.coordinator.forget_offsets(topics)
 
-    def _on_made_anew(self, earlier: Topic, topic: Topic) -> None:
-        """A topic is another than this sidecar took it for."""
-        if topic.made_at is not None:
-            name = self.services.catalog.names.kafka(topic.name)
-            noting = self.services.groups.coordinator.note_made_anew(name, earlier.topic_id, topic.topic_id, topic.made_at)
-            task = asyncio.create_task(noting)
-            self._noting.add(task)
-            task.add_done_callback(self._noting.discard)
-
     async def drain(self) -> bool:
         """Others lead, then coordinate, what this one has; then it stops."""
         await self.control.not_ready()
@@ -354,7 +343,7 @@ class Sidecar:
     async def close(self) -> None:
         await self._recent_members.close()
         await self.fleet.close()
-        for task in (*self._handing_over, *self._noting):
+        for task in self._handing_over:
             task.cancel()
         await self._lag.stopped()
         await self._topic_listing.stopped()

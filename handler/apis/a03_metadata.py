@@ -121,7 +121,7 @@ async def _cluster_id(services: Services, call: Call) -> str | None:
 
 async def _handle(services: Services, call: Call, request: MetadataRequest) -> MetadataResponse:
     response = MetadataResponse(controller_id=controller(services))
-    # Who joins or leaves while Pulsar is asked has no part in this answer: each leader is among its nodes.
+    # A sidecar that joins or leaves while Pulsar is asked has no part in this answer: each leader is among its nodes.
     view = services.fleet.view
     response.brokers = [
         MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)

@@ -184,7 +184,7 @@ async def _of_these_topics(services: Services, offsets: Offsets, topics: Topics 
     ids = dict(zip(marked, await asyncio.gather(*(_current_id(services, topic) for topic in marked)), strict=True))
     if UNKNOWN in ids.values():
         return None
-    return {at: value for at, value in offsets.items() if _counts(services, value, ids.get(at[0]))}
+    return {at: value for at, value in offsets.items() if _counts(value, ids.get(at[0]))}
 
 
 def _by_their_ids(services: Services, offsets: Offsets) -> Offsets:
@@ -242,10 +242,8 @@ async def _current_id(services: Services, topic: str) -> uuid.UUID | None:
         return UNKNOWN if error.retriable and not isinstance(error, Undescribed) else None
 
 
-def _counts(services: Services, value: OffsetCommitValue, topic_id: uuid.UUID | None) -> bool:
-    if topic_id is None or value.counts_for(topic_id):
-        return True
-    return services.catalog.made_anew.is_meant(topic_id, value.topic_id, value.committed_at)
+def _counts(value: OffsetCommitValue, topic_id: uuid.UUID | None) -> bool:
+    return topic_id is None or value.counts_for(topic_id)
 
 
 # --- requests about one group, to v7

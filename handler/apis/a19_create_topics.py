@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import Counter
-from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -109,7 +108,9 @@ async def _make(services: Services, name: TopicName, count: int, settings: Topic
 
 
 async def _unmade(services: Services, name: TopicName, error: PulsarError) -> str:
-    """A topic without what it was to have would keep too much, or too little. But records that were written meanwhile are not deleted."""
+    """A topic without what it was to have would keep too much, or too little. Pulsar refuses to delete it while a client is connected,
+    who may have written.
+    """
     try:
         await services.catalog.unmake(name)
     except PulsarError as reason:
@@ -142,8 +143,6 @@ async def _create(services: Services, topic: CreatableTopic, *, validate_only: b
     except _Refused as refused:
         return CreatableTopicResult(name=topic.name, error_code=refused.code, error_message=str(refused))
     except AlreadyExists:
-        with suppress(PulsarError):
-            await services.catalog.mend(name)
         text = f"topic {topic.name} exists"
         return CreatableTopicResult(name=topic.name, error_code=ErrorCode.TOPIC_ALREADY_EXISTS, error_message=text)
     except PulsarError as error:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from handler.apis.api import Api, Call, Services
@@ -25,6 +26,8 @@ from handler.wire.error_code import ErrorCode
 from handler.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 
 log = logging.getLogger(__name__)
+
+UNKNOWN: Final = uuid.UUID(int=0)
 
 
 async def _name(services: Services, named: str | None, topic_id: uuid.UUID | None) -> TopicName | ErrorCode:
@@ -80,13 +83,16 @@ async def _described(services: Services, name: TopicName, *, must_have_id: bool)
     return _Described(topic.partitions, topic.partitioned, topic.topic_id)
 
 
-async def _forget_offsets(services: Services, topics: dict[str, uuid.UUID | None]) -> None:
+async def _forget_offsets(services: Services, topics: Mapping[str, uuid.UUID | None]) -> None:
     """Offsets that groups have committed of a topic go with it, wherever the groups are coordinated.
 
     Where this can't be told, or comes too late, the topic's id in the commits shows that they are of another.
     """
     services.groups.coordinator.forget_topics(topics)
-    await services.groups.coordinator.forget_offsets(topics)
+    await asyncio.gather(services.groups.coordinator.forget_offsets(topics), _tell_others(services, topics))
+
+
+async def _tell_others(services: Services, topics: Mapping[str, uuid.UUID | None]) -> None:
     try:
         others = await services.groups.leaders.known_leaders()
     except PulsarError as error:
@@ -108,7 +114,8 @@ async def _handle(services: Services, call: Call, request: DeleteTopicsRequest) 
     wanted: list[tuple[str | None, uuid.UUID | None]] = [(name, None) for name in request.topic_names]
     wanted += [(topic.name, topic.topic_id) for topic in request.topics]
     results = await asyncio.gather(*(_delete(services, name, topic_id) for name, topic_id in wanted))
-    deleted = {result.name: result.topic_id for result in results if result.name and result.error_code is ErrorCode.NONE}
+    # Without an id, commits of a topic that is made anew meanwhile would be taken for those of the deleted one.
+    deleted = {result.name: result.topic_id or UNKNOWN for result in results if result.name and result.error_code is ErrorCode.NONE}
     if deleted:
         await _forget_offsets(services, deleted)
     return DeleteTopicsResponse(responses=results)

@@ -25,8 +25,9 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 
 # A commit waits for so long to learn whether its topics are there. Pulsar answers that in milliseconds, and heartbeats may
 # stand behind it.
-JUST_NOW_SECONDS: Final = 1.0
 LEARN_SECONDS: Final = 2.0
+# A topic that was looked at so lately is not looked up again.
+JUST_NOW_SECONDS: Final = 1.0
 # Topics of a listing that are looked up side by side, as many as the admin client has connections: more would begin in one turn.
 AT_ONCE: Final = 16
 # Of a topic that is listed: it was deleted meanwhile, or is not to be seen.

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -48,6 +48,8 @@ _SERVER: Final = [
 # A Kafka request, its client's address, and the namespace of who passes it on (see ForwardRequest) → the answer.
 Serve = Callable[[bytes, str, str], Awaitable[bytes]]
 
+T = TypeVar("T")
+
 
 class TransactionService(Protocol):
     """What sidecars ask each other about transactions."""
@@ -80,7 +82,7 @@ class _Control:
         self._name = name
         self._answers = answers
         self.is_draining = False
-        self.works: set[asyncio.Future[bytes]] = set()
+        self.works: set[asyncio.Future[Any]] = set()
 
     async def forward(self, request: pb.ForwardRequest) -> pb.ForwardResponse:
         self._check(request.to)
@@ -90,12 +92,8 @@ class _Control:
             raise Exhausted(f"{MAX_WORKS} requests are in work")
         if request.namespace:
             self._answers.heard_of(request.namespace)
-        # In a task of its own: what it changes it changes wholly, also if the other sidecar waits no more.
-        work = asyncio.ensure_future(self._answers.serve(request.frame, request.peer, request.namespace))
-        self.works.add(work)
-        work.add_done_callback(self._done)
         try:
-            return pb.ForwardResponse(frame=await asyncio.shield(work))
+            return pb.ForwardResponse(frame=await self._wholly(self._answers.serve(request.frame, request.peer, request.namespace)))
         except Overloaded as error:
             raise Exhausted(str(error)) from error
         except ProtocolError as error:
@@ -104,7 +102,7 @@ class _Control:
     async def topics_deleted(self, request: pb.TopicsDeletedRequest) -> pb.TopicsDeletedResponse:
         self._check(request.to)
         ids = [uuid.UUID(bytes=raw) if len(raw) == 16 else None for raw in request.topic_ids]
-        await self._answers.topics_deleted(dict(zip_longest(request.topics, ids[: len(request.topics)])))
+        await self._wholly(self._answers.topics_deleted(dict(zip_longest(request.topics, ids[: len(request.topics)]))))
         return pb.TopicsDeletedResponse()
 
     async def verify_transaction(self, request: pb.VerifyTransactionRequest) -> pb.VerifyTransactionResponse:
@@ -132,7 +130,14 @@ class _Control:
         if to != self._name:
             raise Misdirected("this is another sidecar")
 
-    def _done(self, work: asyncio.Future[bytes]) -> None:
+    async def _wholly(self, changing: Awaitable[T]) -> T:
+        """In a task of its own: what it changes it changes wholly, also if the other sidecar waits no more."""
+        work = asyncio.ensure_future(changing)
+        self.works.add(work)
+        work.add_done_callback(self._done)
+        return await asyncio.shield(work)
+
+    def _done(self, work: asyncio.Future[Any]) -> None:
         self.works.discard(work)
         failure = None if work.cancelled() else work.exception()  # the other sidecar may wait no more
         if failure is not None and not isinstance(failure, SidecarError):

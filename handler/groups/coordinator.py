@@ -238,7 +238,7 @@ class Coordinator:
         while True:
             await shard.term.all_stored()  # what is on its way is pending, or committed, then
             under_way = list(shard.term.under_way)
-            overtaken = {record.key for record in under_way if isinstance(record.key, OffsetCommitKey)}  # others may commit on and on
+            overtaken = _overtaken(under_way, producer_id)  # not waited for: members may commit without a pause
             completion = shard.pending.completion(producer_id, transaction, committed, overtaken)
             if not completion.partitions & _partitions_of(under_way):
                 break
@@ -389,24 +389,6 @@ class Coordinator:
         else:
             shard.term.store([Record(OffsetCommitKey(group.group_id, *partition), None) for partition in gone])
 
-    async def note_made_anew(self, topic: str, earlier: uuid.UUID, topic_id: uuid.UUID, since: int) -> None:
-        """A topic was made anew, which was not known here for a while. What was committed meanwhile is kept again, under its id: else only
-        this sidecar knows that it is meant.
-        """
-        name = self._topic_name(topic)
-        pace = Pace()
-        for shard in self.shards:
-            for group in list(shard.offsets):
-                await pace.rest()
-                meant = [
-                    Record(OffsetCommitKey(group, *partition), value._replace(topic_id=topic_id))
-                    for partition, value in shard.offsets.get(group, {}).items()
-                    if partition[0] == name and value.topic_id == earlier and value.committed_at >= since
-                ]
-                if meant and shard.term.phase is Phase.LEADING:
-                    under_way = _partitions_of(shard.term.under_way)
-                    shard.term.store([record for record in meant if record.key not in under_way])
-
     def forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
         """Topics were deleted, with these ids if they are known: what was committed of them means nothing for one that gets
         such a name, and nobody consumes them.
@@ -437,10 +419,26 @@ def _forget_offsets(shard: Shard, group: str, deleted: Mapping[str, uuid.UUID | 
         if partition[0] in deleted and ((topic_id := deleted[partition[0]]) is None or value.counts_for(topic_id))
     ]
     if gone:
-        of_the_new = _committed_of_others(shard.term.under_way, deleted)
+        under_way = list(shard.term.under_way)
+        of_the_new = _committed_of_others(under_way, deleted)
         keys = [key for partition in gone if (key := OffsetCommitKey(group, *partition)) not in of_the_new]
         log.info("group %s: %d offsets of deleted topics go", group, len(keys))
-        shard.term.store([Record(key, None) for key in keys])
+        for key in keys:
+            shard.term.store([Record(key, None), *_pending_of_others(shard, under_way, key, deleted[key.topic])])
+
+
+def _pending_of_others(shard: Shard, under_way: Iterable[Record], of: OffsetCommitKey, deleted: uuid.UUID | None) -> list[Record]:
+    """What is pending of the topic that has come since, to be put behind the deletion: that would overtake it."""
+    pending = dict(shard.pending.behind(of))
+    for key, value in under_way:
+        if isinstance(key, PendingOffsetKey) and key.committed == of:
+            pending.pop(key, None)
+            pending[key] = value
+    return [
+        Record(key, value)
+        for key, value in pending.items()
+        if isinstance(value, PendingOffsetValue) and deleted is not None and not value.value.counts_for(deleted)
+    ]
 
 
 def _committed_of_others(records: Iterable[Record], deleted: Mapping[str, uuid.UUID | None]) -> set[OffsetCommitKey]:
@@ -458,6 +456,17 @@ def _partitions_of(records: Iterable[Record]) -> set[OffsetCommitKey]:
     keys = (record.key for record in records)
     committed = (key.committed if isinstance(key, PendingOffsetKey) else key for key in keys)
     return {key for key in committed if isinstance(key, OffsetCommitKey)}
+
+
+def _overtaken(under_way: Iterable[Record], producer_id: int) -> set[OffsetCommitKey]:
+    """The partitions of which something is committed, on its way to the log, behind what is pending of this producer."""
+    overtaken: set[OffsetCommitKey] = set()
+    for key, value in under_way:
+        if isinstance(key, OffsetCommitKey):
+            overtaken.add(key)
+        elif isinstance(key, PendingOffsetKey) and key.producer_id == producer_id and value is not None:
+            overtaken.discard(key.committed)  # another transaction's end has put it behind its own offset again
+    return overtaken
 
 
 def new_member_id(stem: str) -> str:

@@ -98,6 +98,11 @@ class PendingOffsets:
             for key in pending
         ]
 
+    def behind(self, committed: OffsetCommitKey) -> list[Record]:
+        """What is pending of a partition, in its order."""
+        pending = sorted(self._of_partition.get(committed, {}).items(), key=lambda one: one[1].order)
+        return [Record(key, one.value) for key, one in pending]
+
     def has_ended(self, producer_id: int, transaction: int) -> bool:
         return transaction <= self._ended.get(producer_id, -1)
 

@@ -1,11 +1,11 @@
-"""What a partition's fold knows, kept in Pulsar where there are transactions: who opens the partition next goes on from there."""
+"""What a partition's fold knows, kept in Pulsar where there are transactions: whoever opens the partition next goes on from there."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -57,7 +57,7 @@ class KeptFold:
         self._on_hidden = on_hidden
         self._hidden_noted = 0  # how often something was hidden that the log shows
         self._hidden_kept = 0  # of those, how many are in what is kept
-        self._taken_over: set[bytes] = set()  # of what others have kept that tells more than the log
+        self._taken_over: set[bytes] = set()  # what others have kept that tells more than the log: this fold knows it
         self._kept_at = -KEPT_SECONDS
         self._kept_since = -math.inf  # when what is kept was stored, in this process's time
         self._times_made_anew = 0  # the topic, when it was stored
@@ -88,7 +88,7 @@ class KeptFold:
             if await may_have_lost():
                 raise
         await self._recall(log_, useless)
-        await self._recall_told_by_others(log_)
+        await self._recall_told_by_others(log_, may_have_lost)
         return self._restored is not None
 
     async def recall_ended(self, log_: EntryLog) -> None:
@@ -115,8 +115,8 @@ class KeptFold:
         self._kept_to, self._kept_in = self._fold.next_offset, stored.position.ledger
         self._kept_since, self._times_made_anew = since, times_made_anew
 
-    def _is_aged(self) -> bool:
-        """Whether something was kept, and is not true any more, or gone with its topic, or somebody may soon delete it for its age."""
+    def _must_be_kept_anew(self) -> bool:
+        """Whether something was hidden since it was kept, its topic was made anew, or it is so old that others may delete it."""
         if self._has_hidden:
             return True
         if self._kept_in is None or self._values is None:
@@ -129,34 +129,37 @@ class KeptFold:
         """Whether it has hidden something since it was kept."""
         return self._hidden_kept < self._hidden_noted
 
-    async def _told_by_others(self) -> list[kept.Kept]:
-        """What others have kept that tells more than the log: what they have hidden. Each is looked at once."""
-        values, told = self._values, []
-        for key in [] if values is None else values.of_others_that_tell_more():
-            if key != self._found and key not in self._taken_over:
-                assert values is not None
-                found = await self._read(values, key)
+    async def _told_by_others(self, values: KeptValues) -> AsyncIterator[tuple[bytes, kept.Kept]]:
+        """What others have kept that tells more than the log, and is not known here. May raise PulsarError."""
+        for key in values.of_others_that_tell_more():
+            if key not in self._taken_over and (found := await self._read(values, key)) is not None:
+                yield key, found[1]
+
+    async def _recall_told_by_others(self, log_: EntryLog, may_have_lost: Callable[[], Awaitable[bool]]) -> None:
+        """What can't be read is left for later. It matters where retention has taken what it tells of."""
+        if self._values is None:
+            return
+        if self._found is not None:
+            self._taken_over.add(self._found)
+        try:
+            async for key, one in self._told_by_others(self._values):
+                if self._restored is None or one.fold.next_offset > self._fold.next_offset:
+                    await self._recall(log_, [one])
+                elif self._transactions.hide_what_is_hidden(one.transactions, self._fold.next_offset):
+                    self.note_hidden()
                 self._taken_over.add(key)
-                if found is not None:
-                    told.append(found[1])
-        return told
+        except PulsarError as error:
+            log.warning("partition %s: what another sidecar has hidden can't be read now: %s", self._name, error)
+            if await may_have_lost():
+                raise Unavailable(f"what another sidecar has hidden can't be read: {error}") from error
 
-    async def _recall_told_by_others(self, log_: EntryLog) -> None:
-        further = []
-        for one in await self._told_by_others():
-            if self._restored is None or one.fold.next_offset > self._fold.next_offset:
-                further.append(one)
-            elif self._transactions.hide_what_is_hidden(one.transactions, self._fold.next_offset):
-                self.note_hidden()
-        await self._recall(log_, further)
-
-    async def _take_over(self) -> bool:
-        """Whether something is hidden from now on that another sidecar has hidden. May raise PulsarError."""
-        told = await self._told_by_others()
-        is_new = any([self._transactions.hide_what_is_hidden(one.transactions, self._fold.next_offset) for one in told])
-        if is_new:
-            self._on_hidden()
-        return is_new
+    async def _take_over(self, values: KeptValues) -> None:
+        """Hide what other sidecars have hidden, as far as this one has come. May raise PulsarError."""
+        async for key, one in self._told_by_others(values):
+            if one.fold.next_offset <= self._fold.next_offset:
+                if self._transactions.hide_what_is_hidden(one.transactions, self._fold.next_offset):
+                    self._on_hidden()
+                self._taken_over.add(key)
 
     def _replace_found(self) -> None:
         """Delete what was found when another is stored, and let it keep nobody from storing one."""
@@ -238,14 +241,14 @@ class KeptFold:
         if self._transactions.to_recall:
             self._transactions.recall_up_to(self._fold.next_offset)
         last, new = self._fold.last_position, self._fold.next_offset - self._kept_to
-        is_due = new >= KEPT_ANEW_AFTER or (new > 0 and last is not None and last.ledger != self._kept_in) or self._is_aged()
+        is_due = new >= KEPT_ANEW_AFTER or (new > 0 and last is not None and last.ledger != self._kept_in) or self._must_be_kept_anew()
         if is_due and now - self._kept_at >= KEPT_SECONDS:
             self._kept_at = now
             self._keep()
 
     def close(self) -> None:
         """The partition has ended, maybe before it was open: it took too long, and goes on from here then."""
-        if self._fold.next_offset > self._kept_to or self._is_aged():
+        if self._fold.next_offset > self._kept_to or self._must_be_kept_anew():
             self._keep(is_last=True)
 
     @property
@@ -267,20 +270,23 @@ class KeptFold:
         if self._values is None or not is_certain or fold.last_position is None or transactions.known_from is None:
             return
         if is_last or self._keeping is None or self._keeping.done():
-            store = self._store(self._values, kept.snapshot(fold, transactions), self._keeping, self._hidden_noted)
+            contained = frozenset(self._taken_over)
+            store = self._store(self._values, kept.snapshot(fold, transactions), self._keeping, self._hidden_noted, contained)
             self._keeping = asyncio.create_task(store)
 
-    async def _store(self, values: KeptValues, snapshot: kept.Snapshot, before: asyncio.Task[None] | None, hidden: int) -> None:
+    async def _store(
+        self, values: KeptValues, snapshot: kept.Snapshot, before: asyncio.Task[None] | None, hidden: int, contained: frozenset[bytes]
+    ) -> None:
         """Unless another sidecar has kept what it knew further on: this one has read less, and may close later."""
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
-            if snapshot.fold.next_offset <= self._kept_to and not self._is_aged():
+            if snapshot.fold.next_offset <= self._kept_to and not self._must_be_kept_anew():
                 return
         try:
             is_from_the_start = _is_from_the_start(snapshot.transactions)
             extent = Extent(None if is_from_the_start else ANNOUNCED, snapshot.position)
             times_made_anew = values.times_made_anew
-            if replaces := self._is_aged():
+            if replaces := self._must_be_kept_anew():
                 self._replace_found()
             best = await values.ends_last(from_the_start=is_from_the_start)
             is_best = best is None or not best[1].covers(extent) or (replaces and best[1].last == extent.last)
@@ -290,17 +296,16 @@ class KeptFold:
                 self._kept_since = asyncio.get_running_loop().time()
                 self._hidden_kept = max(self._hidden_kept, hidden)
             self._kept_to, self._kept_in, self._times_made_anew = snapshot.fold.next_offset, snapshot.position.ledger, times_made_anew
-            await self._delete_covered(values)
+            await self._delete_covered(values, contained)
         except PulsarError as error:
             log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)
 
-    async def _delete_covered(self, values: KeptValues) -> None:
-        told_before = self._taken_over.copy()
-        if await self._take_over():  # what was learnt just now is kept first
-            await values.delete_covered(spared=self._taken_over - told_before)
-        else:
-            await values.delete_covered()
-        self._taken_over.intersection_update(values.of_others_that_tell_more())
+    async def _delete_covered(self, values: KeptValues, contained: frozenset[bytes]) -> None:
+        """`contained`: what others have kept that is in what was stored last. The rest of what tells more than the log stays."""
+        await self._take_over(values)
+        others = values.of_others_that_tell_more()
+        await values.delete_covered(spared=[key for key in others if key not in contained])
+        self._taken_over.intersection_update(others)
 
 
 async def _best(values: KeptValues, *, from_the_start: bool) -> tuple[bytes, Extent] | None:

@@ -33,7 +33,7 @@ TICK_SECONDS: Final = 1.0
 COUNTED_SECONDS: Final = 4.0
 # Before a partition is closed because what is known of producers takes too much.
 UNUSED_SECONDS: Final = 5.0
-# What is being unfolded counts for so much of the cache at the most.
+# Each piece that is unfolded, and each entry that waits, counts for so much of the cache at the most.
 UNFOLDING_SHARE: Final = 8
 # What is kept of folds is worth a moment of a shutdown, and no more.
 CLOSE_SECONDS: Final = 3.0

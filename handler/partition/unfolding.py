@@ -1,7 +1,7 @@
 """What takes long to look into is looked into in a thread: a few hundred bytes may unfold to megabytes, or to many thousand records.
 
 Three lines form: what readers are given as it comes, what somebody asks for, and what producers write. A process looks into one piece of
-each at a time, so nobody who asks waits for all that others have written, and no producer does.
+each line at a time. A question does not wait for what readers are given, and a producer waits for other producers' batches alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Line:
     async def look_into(
         self, size: int, work: Callable[[], T], is_wanted: Callable[[], bool] = lambda: True, on_delayed: Callable[[], None] = lambda: None
     ) -> T | None:
-        """Have it done in a thread, when it is its turn. None if nobody wants it any more. `size`: bytes that it may take meanwhile.
+        """Run `work` in a thread when its turn comes. None if nobody wants it any more. `size`: bytes that it may take meanwhile.
 
         A thread can't be stopped. If the caller is cancelled, the next piece waits for the thread all the same.
         """
@@ -43,8 +43,9 @@ class Line:
         piece = asyncio.create_task(self._in_turn(size, work, lambda: not is_given_up and is_wanted()))
         try:
             while not piece.done():
-                await asyncio.wait({piece}, timeout=DELAY_SECONDS)
-                on_delayed()
+                done, _ = await asyncio.wait({piece}, timeout=DELAY_SECONDS)
+                if not done:
+                    on_delayed()
         except asyncio.CancelledError:
             is_given_up = True
             piece.add_done_callback(_forget)

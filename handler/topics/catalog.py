@@ -22,7 +22,6 @@ from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissi
 from handler.tasks import Pace, Shared
 from handler.telemetry.limits import RateLimitedLog
 from handler.topics.listing import Listing
-from handler.topics.made_anew import MadeAnew, milliseconds
 from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 from handler.topics.record_configs import ENTRY_FORMAT, PULSAR_FORMAT, RecordConfigs, record_configs
 from handler.topics.replication import Replication
@@ -45,14 +44,12 @@ GONE_SECONDS: Final = 60.0
 AGAIN_SECONDS: Final = 2.0
 # Clients go on asking for a few of them; more would be somebody guessing names.
 MAX_GONE: Final = 1_000
-# In which a topic of ten thousand partitions is made, or deleted.
-MEND_SECONDS: Final = 60.0
 # A listing of topics without partitions may be so old: of ten thousand topics with sixteen partitions it has ten megabytes.
 UNPARTITIONED_SECONDS: Final = 10.0
 _IS_PARTITION: Final = re.compile(r"-partition-\d+$")
 # As many as the admin client has connections.
 CONCURRENT_LOOKUPS: Final = 16
-# Half of them: who asks for topics does not wait behind a thousand that are being made.
+# Half of them: whoever asks for topics does not wait behind a thousand that are being made.
 CONCURRENT_CREATIONS: Final = 8
 # At the end of the process, for topics that are being made.
 CLOSE_SECONDS: Final = 5.0
@@ -73,7 +70,6 @@ class Topic:
     learnt_at: float
     properties: Mapping[str, str] = field(default_factory=dict)  # of the Pulsar topic
     partitioned: bool = True  # else it is a log itself, and partition 0
-    made_at: int | None = None  # milliseconds since 1970, where that is known
 
     @property
     def record_configs(self) -> RecordConfigs:
@@ -87,7 +83,7 @@ class NotPartitioned(Refused):
 class _Gone(NamedTuple):
     until: float  # for so long nothing is opened for it
     looked_for_at: float = -math.inf
-    learnt_at: float = -math.inf  # by a look, or from who has deleted it
+    learnt_at: float = -math.inf  # by a look, or from the sidecar that has deleted it
 
 
 class Catalog:
@@ -102,7 +98,6 @@ class Catalog:
         self._by_id: dict[uuid.UUID, TopicName] = {}
         self._unknown_ids: OrderedDict[uuid.UUID, float] = OrderedDict()  # until when they are not looked for again
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
-        self._undescribed: OrderedDict[TopicName, float] = OrderedDict()  # since when, of those that clients try to make
         self._deletions = 0  # so many were heard of
         self._deleted: OrderedDict[TopicName, int] = OrderedDict()  # which of them was the topic's last one
         self._finding: Shared[TopicName, Topic] = Shared()
@@ -118,9 +113,6 @@ class Catalog:
         self._neighbours: dict[str, None] = {}  # further namespaces: ids that clients of sidecars there name are of their topics
         # What to do when what is asked of a topic's records may have changed.
         self.on_record_configs: Callable[[Topic], None] = lambda _: None
-        self.made_anew = MadeAnew()
-        # What to do when a topic turns out to be another than the one that is remembered: told the earlier one.
-        self.on_made_anew: Callable[[Topic, Topic], None] = lambda *_: None
         self._cluster_id: str | None = None
         self._cluster_lookups: Shared[None, str] = Shared()
 
@@ -213,8 +205,7 @@ class Catalog:
             if deletions == self._deletions or not self._was_deleted_since(name, deletions):
                 break  # else the answer may tell of the topic that was deleted meanwhile
         topic_id = uuid.uuid5(_ID_SPACE, f"{name.pulsar}@{created}")
-        partitions = max(1, found.partitions)
-        topic = Topic(name, partitions, topic_id, self._clock(), found.properties, found.partitions > 0, milliseconds(created))
+        topic = Topic(name, max(1, found.partitions), topic_id, self._clock(), found.properties, found.partitions > 0)
         self._remember(topic)
         return topic
 
@@ -476,26 +467,14 @@ class Catalog:
         self.gone(name)
 
     async def unmake(self, name: TopicName) -> None:
-        """Delete a topic that was made a moment ago, unless somebody has begun to write or read it: then it is Refused, and stays."""
+        """Delete a topic that was made a moment ago. While a client is connected to it, it is Refused, and stays."""
         try:
             await self._admin.topics.delete_unused_topic(name.pulsar)
-        except Refused:
-            await self._admin.topics.create_missing_partitions(name.pulsar)  # some were deleted before the one that is in use
+        except PulsarError:
+            with contextlib.suppress(PulsarError):
+                await self._admin.topics.create_missing_partitions(name.pulsar)  # some may have gone before the one that is in use
             raise
         self.gone(name)
-
-    async def mend(self, name: TopicName) -> None:
-        """Make the partitions of a topic that has lacked the first for long: nobody is making or deleting it now. May raise PulsarError."""
-        try:
-            await self.find(name, fresh=True)
-            self._undescribed.pop(name, None)
-        except Undescribed:
-            since = self._undescribed.setdefault(name, self._clock())
-            if len(self._undescribed) > MAX_GONE:
-                self._undescribed.popitem(last=False)
-            if self._clock() - since >= MEND_SECONDS:
-                log.warning("topic %s: its first partition has been missing for long, and is made again", name.pulsar)
-                await self._admin.topics.create_missing_partitions(name.pulsar)
 
     def gone(self, name: TopicName) -> None:
         """It was deleted. Clients that go on with it for a while are not to make Pulsar look for it each time."""
@@ -541,9 +520,6 @@ class Catalog:
         before = self._topics.get(topic.name)
         if before is not None and before.topic_id != topic.topic_id:
             self.forget(topic.name)
-            if topic.made_at is not None:
-                self.made_anew.note(before.topic_id, topic.topic_id, topic.made_at)
-                self.on_made_anew(before, topic)
         elif before is not None and before.partitions != topic.partitions:
             self.forgotten += 1  # others may lead its partitions now
             self._grown = {name: at for name, at in self._grown.items() if self._clock() - at < GROWN_SECONDS}

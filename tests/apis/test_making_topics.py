@@ -11,7 +11,6 @@ import pytest
 
 from handler.pulsar.errors import Unavailable
 from handler.topics import catalog
-from handler.topics.catalog import MEND_SECONDS
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.create_topics import (
     CreatableTopic,
@@ -90,32 +89,6 @@ async def test_a_topic_that_has_lost_its_first_partition_can_be_deleted_by_its_n
     assert (await sidecar.ask(by_id, 6)).responses[0].error_code is ErrorCode.UNKNOWN_TOPIC_ID
     assert await delete(sidecar) is ErrorCode.NONE
     assert T not in sidecar.admin.there
-
-
-async def test_who_makes_a_topic_that_has_long_lacked_its_first_partition_mends_it(sidecar: Sidecar) -> None:
-    sidecar.admin.make("t", 2)
-    sidecar.admin.lost_partition.add(T)
-    for waited in (0.0, MEND_SECONDS / 2):
-        sidecar.skew += waited
-        assert (await create(sidecar)).error_code is ErrorCode.TOPIC_ALREADY_EXISTS
-        assert T in sidecar.admin.lost_partition, "it may be made, or deleted, just now"
-    sidecar.skew += MEND_SECONDS
-    assert (await create(sidecar)).error_code is ErrorCode.TOPIC_ALREADY_EXISTS
-    assert T not in sidecar.admin.lost_partition
-    assert await metadata(sidecar) is ErrorCode.NONE
-
-
-async def test_a_topic_that_was_mended_meanwhile_counts_anew(sidecar: Sidecar) -> None:
-    sidecar.admin.make("t", 2)
-    for _ in range(2):
-        sidecar.admin.lost_partition.add(T)
-        await create(sidecar)
-        sidecar.admin.lost_partition.discard(T)
-        await create(sidecar)
-        sidecar.skew += MEND_SECONDS
-    sidecar.admin.lost_partition.add(T)
-    await create(sidecar)
-    assert T in sidecar.admin.lost_partition
 
 
 async def test_a_partition_that_could_not_go_brings_back_those_that_went(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:

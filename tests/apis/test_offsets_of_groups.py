@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from handler.apis.a08_offset_commit import KNOWN_SECONDS
 from handler.groups.records import OffsetCommitValue
 from handler.pulsar.admin import DescribedTopic
-from handler.topics.catalog import FRESH_SECONDS
 from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -23,7 +21,6 @@ from handler.wire.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from tests.support.fake_broker import until
 from tests.support.services import NAMESPACE, Sidecar, errors
 
 NAME = TopicName("public", "default", "t")
@@ -205,33 +202,6 @@ async def test_an_id_that_nobody_has_asked_about_yet_is_looked_up_for_offsets(si
     sidecar.admin.away = False
     assert await by_id(topic_id) == (ErrorCode.NONE, [(ErrorCode.NONE, 7)])
     assert await by_id(uuid.uuid4()) == (ErrorCode.NONE, [(ErrorCode.UNKNOWN_TOPIC_ID, -1)])
-
-
-async def test_what_is_committed_of_a_topic_that_was_made_anew_a_moment_ago_counts(sidecar: Sidecar) -> None:
-    """The coordinator has not heard of it, and takes the name for that of the earlier topic."""
-    sidecar.admin.make("t")
-    assert await committed(sidecar, 500) is ErrorCode.NONE
-    assert await committed(sidecar, 500, group="h") is ErrorCode.NONE
-    await asyncio.sleep(0.01)
-    sidecar.admin.there[NAMESPACE + "t"] = (1, datetime.now(UTC).isoformat(timespec="milliseconds"))
-    await asyncio.sleep(0.01)
-    assert await committed(sidecar, 7) is ErrorCode.NONE
-    sidecar.skew += FRESH_SECONDS
-    assert await fetched(sidecar) == (ErrorCode.NONE, {"t": 7})
-    assert await fetched(sidecar, "h") == (ErrorCode.NONE, {"t": -1}), "that was of the earlier topic"
-
-
-async def test_what_counts_for_a_topic_that_was_made_anew_is_kept_under_its_id(sidecar: Sidecar) -> None:
-    sidecar.admin.make("t")
-    assert await committed(sidecar, 500, group="h") is ErrorCode.NONE
-    assert await committed(sidecar, 7) is ErrorCode.NONE
-    old = (await sidecar.catalog.find(NAME)).topic_id
-    new, coordinator = uuid.uuid4(), sidecar.services.groups.coordinator
-    since = coordinator.led_shard("g").offsets["g"]["t", 0].committed_at
-    coordinator.led_shard("h").offsets["h"]["t", 0] = coordinator.led_shard("h").offsets["h"]["t", 0]._replace(committed_at=since - 1)
-    await coordinator.note_made_anew("t", old, new, since)
-    await until(lambda: coordinator.led_shard("g").offsets["g"]["t", 0].topic_id == new)
-    assert coordinator.led_shard("h").offsets["h"]["t", 0].topic_id == old
 
 
 async def test_a_look_at_a_topic_that_was_deleted_meanwhile_does_not_bring_it_back(sidecar: Sidecar) -> None:

@@ -20,7 +20,7 @@ from handler.groups.coordinator import Commit, CommittedOffset, Coordinator
 from handler.groups.topics_image import TopicsImage
 from handler.groups.vocabulary import Now
 from handler.wire.error_code import ErrorCode
-from tests.support.memory_term_log import MemoryOffsets
+from tests.support.memory_term_log import MemoryOffsets, MemoryTermLog
 from tests.support.memory_topics import MemoryTopics
 
 NONE = ErrorCode.NONE
@@ -146,6 +146,51 @@ def test_a_heartbeat_is_answered_while_the_timer_of_its_group_is_late() -> None:
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(late())
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_what_is_pending_of_the_topic_that_has_come_since_outlives_that_news_too(sidecar: Sidecar, is_stored: bool) -> None:
+    old, new = uuid.uuid4(), uuid.uuid4()
+    coordinator = sidecar.coordinator
+    await coordinator.commit(Commit("g", "", None, -1, -1, {T0: CommittedOffset(100, -1, "", old)}))
+    pending = Commit("g", "", None, -1, -1, {T0: CommittedOffset(3, -1, "", new)})
+    sidecar.offsets.hold_receipts = not is_stored
+    committing = asyncio.ensure_future(coordinator.commit_in_transaction(pending, 5, 1, coordinator.term_of("g")))
+    await asyncio.sleep(0.01)
+    await coordinator.forget_offsets({T0[0]: old})
+    sidecar.offsets.hold_receipts = False
+    assert sidecar.offsets.owner is not None
+    sidecar.offsets.owner.let_go()
+    assert await committing == {T0: NONE}
+    assert sidecar.kept() is None
+    await coordinator.end_transaction(0, 5, 1, True)
+    assert sidecar.kept() == 3
+
+
+class SlowLog(MemoryTermLog):
+    """A receipt comes some milliseconds later."""
+
+    def after_writes(self, done: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_later(0.01, done)
+
+
+class SlowOffsets(MemoryOffsets):
+    def open(self) -> MemoryTermLog:
+        return SlowLog(self)
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.005, 0.015])
+async def test_of_two_transactions_that_end_together_the_later_offset_counts(gap: float) -> None:
+    sidecar = await Sidecar(offsets=SlowOffsets()).lead()
+    coordinator = sidecar.coordinator
+    for producer, offset in ((7, 10), (8, 20)):
+        pending = Commit("g", "", None, -1, -1, {T0: CommittedOffset(offset, -1, "")})
+        assert await coordinator.commit_in_transaction(pending, producer, 1, coordinator.term_of("g")) == {T0: NONE}
+    first = asyncio.ensure_future(coordinator.end_transaction(0, 7, 1, True))
+    await asyncio.sleep(gap)
+    await asyncio.gather(first, coordinator.end_transaction(0, 8, 1, True))
+    assert (sidecar.kept(), len(sidecar.shard.pending)) == (20, 0)
+    sidecar.shard.term.depose("end")
 
 
 async def test_who_was_fenced_acknowledges_nothing(sidecar: Sidecar) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from handler.coordination.kept_places import Kept
 from handler.partition.late_transactions import LOOK_SECONDS, AskEnded, EndedTransactions
 from handler.partition.partition import Partition
 from handler.pulsar.errors import Unavailable
@@ -289,4 +290,70 @@ async def test_what_was_hidden_by_another_before_is_taken_over_too() -> None:
     await asyncio.gather(*other.close())
     await second.confirmed_end()
     await asyncio.gather(*second.close())
+    assert await is_hidden_from_who_comes_later(log, states)
+
+
+async def kept_by_a(log: MemoryLog, states: MemoryStates) -> None:
+    """A sidecar has hidden a late batch, has kept that, and is killed."""
+    partition = await hidden_by_a(log, states)
+    partition._kept._keep()
+    assert partition._kept.keeping is not None
+    await partition._kept.keeping
+
+
+@pytest.mark.parametrize("meanwhile", ["it closes", "it hears of it"])
+async def test_what_is_not_in_the_last_snapshot_is_not_deleted(meanwhile: str) -> None:
+    log, states = MemoryLog(), MemoryStates()
+    other = await who_does_not_know(log, states)
+    await kept_by_a(log, states)
+    await other.confirmed_end()
+    stores, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def store(key: bytes, value: bytes) -> None:
+        stores.set()
+        await may_go_on.wait()
+        await MemoryStates.store(states, key, value)
+
+    states.store = store  # type: ignore[method-assign]
+    await append(other, batch(b"more"))
+    other._kept._keep()
+    await stores.wait()
+    if meanwhile == "it closes":
+        closing = other.close()
+        may_go_on.set()
+        await asyncio.gather(*closing)
+    else:
+        assert other.transactions.hide_late(PRODUCER, NUMBER, other.end_offset)
+        other.on_late_hidden()
+        may_go_on.set()
+        assert other._kept.keeping is not None
+        await other._kept.keeping  # it is killed behind this
+    assert await is_hidden_from_who_comes_later(log, states)
+
+
+async def test_what_could_not_be_read_is_taken_over_later() -> None:
+    log, states = MemoryLog(), MemoryStates()
+    other = await who_does_not_know(log, states)
+    await kept_by_a(log, states)
+    look_up = states.look_up
+
+    async def fails(key: bytes) -> Kept | None:
+        if b":+" in key:
+            raise Unavailable("a broker is away")
+        return await look_up(key)
+
+    states.look_up = fails  # type: ignore[method-assign]
+    for _ in range(2):
+        await append(other, batch(b"more"))
+        other._kept._keep()
+        assert other._kept.keeping is not None
+        await other._kept.keeping
+        assert other.last_stable_offset < other.end_offset
+    third = open_partition(log, "kafka-sidecar-c", states=states)
+    assert await third.opened() is ErrorCode.NONE, "it opens all the same"
+    third.close()
+    states.look_up = look_up  # type: ignore[method-assign]
+    await append(other, batch(b"more"))
+    await asyncio.gather(*other.close())
+    assert other.last_stable_offset == other.end_offset
     assert await is_hidden_from_who_comes_later(log, states)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heappop, heappush
 from typing import Generic, NamedTuple, TypeVar
 
 
@@ -32,19 +34,20 @@ class ByProducer(Generic[T]):
     for them. Those of a producer stand in the order of their numbers, or of their offsets where they have none.
     """
 
-    __slots__ = ("_count", "_first", "_of")
+    __slots__ = ("_count", "_first_offsets", "_of", "_removed")
 
     def __init__(self, those: Iterable[T] = ()) -> None:
         self._of: dict[int, list[T]] = {}
         self._count = 0
-        self._first: int | None = None  # the least offset, if it has been looked for
+        self._first_offsets: list[int] = []  # a heap, with those of some that are removed
+        self._removed: Counter[int] = Counter()
         for one in those:
             self.add(one)
 
     def add(self, one: T) -> None:
         insort(self._of.setdefault(one.producer_id, []), one)
         self._count += 1
-        self._first = None
+        heappush(self._first_offsets, one.first_offset)
 
     def remove(self, one: T) -> None:
         """It is there."""
@@ -53,7 +56,7 @@ class ByProducer(Generic[T]):
         if not of_producer:
             del self._of[one.producer_id]
         self._count -= 1
-        self._first = None
+        self._removed[one.first_offset] += 1
 
     def that(self, is_wanted: Callable[[T], bool]) -> ByProducer[T]:
         return ByProducer(one for one in self if is_wanted(one))
@@ -69,9 +72,9 @@ class ByProducer(Generic[T]):
 
     def first_offset(self) -> int:
         """The least one; there is one."""
-        if self._first is None:
-            self._first = min(one.first_offset for one in self)
-        return self._first
+        while self._removed[self._first_offsets[0]]:
+            self._removed -= Counter((heappop(self._first_offsets),))  # which forgets what is 0
+        return self._first_offsets[0]
 
     def __iter__(self) -> Iterator[T]:
         for those in self._of.values():
@@ -86,5 +89,5 @@ class ByProducer(Generic[T]):
     def __copy__(self) -> ByProducer[T]:
         copied = ByProducer[T]()
         copied._of = {producer_id: list(those) for producer_id, those in self._of.items()}
-        copied._count, copied._first = self._count, self._first
+        copied._count, copied._first_offsets, copied._removed = self._count, list(self._first_offsets), Counter(self._removed)
         return copied

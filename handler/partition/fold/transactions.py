@@ -234,21 +234,14 @@ class TransactionTable(TransactionVerdicts):
         return self._end_left_open(producer_id, number, committed=False)
 
     def hide_what_is_hidden(self, elsewhere: TransactionTable, next_offset: int) -> bool:
-        """What a sidecar has hidden that has come less far. True where it was not hidden here."""
+        """Hide what another sidecar has hidden, up to the offset to which this one has come. False where nothing of it is new."""
+        numbers = {(producer_id, one.first_offset): one.number for producer_id, one in self.undecided}
         hidden = []
         for one in elsewhere.undone:
-            number = self._undecided_number(one.producer_id, one.first_offset)
+            number = numbers.get((one.producer_id, one.first_offset), NO_TRANSACTION)
             if NO_TRANSACTION != number <= elsewhere.ended.get(one.producer_id, NO_TRANSACTION):
                 hidden.append(self.hide_late(one.producer_id, number, next_offset))
         return any(hidden)
-
-    def _undecided_number(self, producer_id: int, first_offset: int) -> int:
-        """Of the transaction that begins there."""
-        opened = self.open.get(producer_id)
-        those: list[LeftOpen | OpenTransaction] = [*self.left_open.of(producer_id)]
-        if opened is not None:
-            those.append(opened)
-        return next((one.number for one in those if one.first_offset == first_offset), NO_TRANSACTION)
 
     def recall_ended(self, ended: Mapping[int, int]) -> None:
         """Of a part of the log that is gone: batches of these transactions come too late from now on."""
@@ -282,8 +275,9 @@ class TransactionTable(TransactionVerdicts):
             lambda left: left.number > ended.get(left.producer_id, NO_TRANSACTION) or (left.producer_id, left.number) in still_left
         )
         self.hidden |= earlier.hidden
+        known = set(self.undone)
         for one in earlier.undone:
-            if one not in self.undone.of(one.producer_id):
+            if one not in known:
                 self.undone.add(one)
 
     def _note_ended(self, producer_id: int, number: int) -> None:

@@ -160,7 +160,8 @@ class LargeEntries(ConsumerEvents):
         except Exception:
             metrics.INTERNAL_ERRORS.labels("large_entries").inc()
             log.exception("an entry could not be handed on")
-            self.on_end(Unavailable("the sidecar failed at an entry"))
+            if not self._is_over:
+                self.on_end(Unavailable("the sidecar failed at an entry"))
         finally:
             self._handing_on = None
 

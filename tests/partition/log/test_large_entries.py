@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from handler.errors import EntryUnreadable
@@ -139,11 +141,25 @@ async def test_where_too_much_waits_the_reader_begins_again_behind_it(monkeypatc
 
 async def test_a_reader_hears_that_it_waits_for_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unfolding_, "DELAY_SECONDS", 0.01)
+    may_go_on = threading.Event()
+
+    def waits(entry: RawEntry) -> None:
+        assert may_go_on.wait(10)
+
+    monkeypatch.setattr(large_entries, "read_beforehand", waits)
     reader = Reader()
     entries = LargeEntries(reader)
     entries.on_entry(native(0, MANY))
+    await until(lambda: reader.delays > 1)
+    may_go_on.set()
     await until(lambda: reader.entries)
-    assert reader.delays >= 1
+
+
+async def test_a_reader_that_does_not_wait_hears_nothing() -> None:
+    reader = Reader()
+    LargeEntries(reader).on_entry(native(0, LARGE_MESSAGES + 1))
+    await until(lambda: reader.entries)
+    assert reader.delays == 0
 
 
 async def test_nothing_is_read_for_who_has_gone() -> None:

@@ -39,7 +39,7 @@ class Bounds:
     groups: int = 2
     searchers: int = 1
     members: int = 0  # of a group
-    makes_anew: bool = False  # somebody deletes a topic and makes it anew; all clocks agree then
+    makes_anew: bool = False  # somebody deletes a topic and makes it anew
     moods: Moods = field(default_factory=Moods)
     roughness: Roughness = field(default_factory=Roughness)
 

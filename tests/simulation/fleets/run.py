@@ -70,7 +70,7 @@ class Run:
         self._members = [
             Member(
                 loop, questions, self._cluster, self._network, members, f"s{number}", number,
-                0.0 if bounds.makes_anew else skew.choice((0.0, 0.5, -5.0, 60.0)), self._fail,
+                skew.choice((0.0, 0.5, -5.0, 60.0)), self._fail,
             )
             for number in range(bounds.sidecars)
         ]  # fmt: skip
