@@ -22,25 +22,31 @@ MOST_PLACES: Final = 64
 PERMITS: Final = 32
 # They wait here while one is looked into, so there are fewer where they are large. How large they are is known when some have come.
 AHEAD_BYTES: Final = 16 * 1024 * 1024
-FIRST_PERMITS: Final = 8
+FIRST_PERMITS: Final = 16
 
 
 class Patience:
-    """How long a reader of one log may bring nothing before it is opened again.
+    """What readers of one log learn for those behind them: how large entries are, and how long a reader may bring nothing before it is
+    opened again.
 
     The broker may have forgotten it. Or its data lies in slow storage, and a new reader waits from the start. So a reader that waited in
     vain at an entry lets the next one wait twice as long at that entry. When the entry comes, readers may wait as long at other entries.
     All wait less again when readers begin faster.
     """
 
-    __slots__ = ("_in_vain", "_least", "_most", "_usual", "delays")
+    __slots__ = ("_in_vain", "_least", "_most", "_usual", "delays", "entry_bytes")
 
     def __init__(self, least: float | None = None, most: float | None = None) -> None:
         self._least = least
         self._most = most
+        self.entry_bytes: float | None = None  # of the largest entries that came of late; None before the first
         self.delays = 0  # how often an entry that has come had to wait in this process
         self._usual = 0.0
         self._in_vain: dict[Position | None, float] = {}  # by the place of the entry that did not come, the next wait
+
+    def note_size(self, of_one: float) -> None:
+        """What a permit has brought."""
+        self.entry_bytes = max(of_one, 1.0, 0.0 if self.entry_bytes is None else 0.98 * self.entry_bytes)
 
     def note_delay(self) -> None:
         self.delays += 1
@@ -98,17 +104,22 @@ def permits_of(entry: RawEntry) -> int:
 class _Permits:
     """How many permits a reader has: so many entries may be on their way, and so many bytes."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, patience: Patience) -> None:
         self._most = most
-        self._left = self.first = min(most, FIRST_PERMITS)
-        self._size = 0.0  # of what a permit brings, by the largest entries of late
+        self._patience = patience
+        self._left = self.first = self._wanted
+
+    @property
+    def _wanted(self) -> int:
+        size = self._patience.entry_bytes
+        return min(self._most, FIRST_PERMITS) if size is None else max(1, min(self._most, int(AHEAD_BYTES / size)))
 
     def more(self, entry: RawEntry) -> int:
         """To be granted when this entry has been taken."""
         cost = permits_of(entry)
         self._left -= cost
-        self._size = max(len(entry.payload) / cost, 0.9 * self._size, 1.0)
-        wanted = max(1, min(self._most, int(AHEAD_BYTES / self._size)))
+        self._patience.note_size(len(entry.payload) / cost)
+        wanted = self._wanted
         if self._left > wanted // 2:
             return 0
         granted, self._left = wanted - self._left, wanted
@@ -144,9 +155,9 @@ async def raw_entries_from(log_: HasReader, start: Position | None, permits: int
     events = _Queue()
     reader = await log_.reader(start, events)
     try:
-        granted = _Permits(permits)
-        reader.grant(granted.first)
         reached, patience = None, log_.patience
+        granted = _Permits(permits, patience)
+        reader.grant(granted.first)
         pace = Pace()
         loop = asyncio.get_running_loop()
         has_begun = False

@@ -10,12 +10,15 @@ from contextlib import aclosing
 import pytest
 
 from handler.pulsar import raw_entries
-from handler.pulsar.entry import Position
+from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.events import ConsumerEvents
-from handler.pulsar.raw_entries import NoEntryCame, Patience, TakesPermits, raw_entries_from
+from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from handler.pulsar.raw_entries import FIRST_PERMITS, NoEntryCame, Patience, TakesPermits, raw_entries_from
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
+
+METADATA = MessageMetadata(producer_name=b"p", sequence_id=0, publish_time=1).SerializeToString()
 
 
 async def test_silence_behind_the_last_entry_is_a_failure_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,3 +149,42 @@ def test_the_places_where_readers_wait_in_vain_are_bounded() -> None:
     for entry in range(3 * raw_entries.MOST_PLACES):
         patience.was_too_short(Position(1, entry), None, 10.0)
     assert len(patience._in_vain) == raw_entries.MOST_PLACES
+
+
+@pytest.mark.parametrize(("size", "at_once"), [(100, 256), (1024 * 1024, 16), (5 * 1024 * 1024, 3), (64 * 1024 * 1024, 1)])
+async def test_fewer_entries_are_on_their_way_where_they_are_large(size: int, at_once: int) -> None:
+    log = Endless(size)
+    for first in (FIRST_PERMITS, at_once):  # how large they are is known when the first has come, and to the next reader from its start
+        log.granted.clear()
+        async with aclosing(raw_entries_from(log, None, 256)) as entries:
+            assert [(await anext(entries)).position.entry for _ in range(600)] == list(range(600))
+        assert log.granted[0] == first
+        assert max(log.granted[1:]) <= at_once
+
+
+class Endless:
+    """A log of entries that say that they are so large."""
+
+    def __init__(self, size: int) -> None:
+        self.patience = Patience()
+        self.granted: list[int] = []
+        self._size = size
+
+    async def reader(self, start: Position | None, events: ConsumerEvents) -> TakesPermits:
+        return _OfEndless(self, self._size, events)
+
+
+class _OfEndless:
+    def __init__(self, log: Endless, size: int, events: ConsumerEvents) -> None:
+        self._log = log
+        self._payload = memoryview(bytes(size))
+        self._events = events
+        self._next = 0
+
+    def grant(self, permits: int) -> None:
+        self._log.granted.append(permits)
+        for _ in range(permits):
+            self._events.on_entry(RawEntry(Position(1, self._next), self._next, 1, METADATA, self._payload))
+            self._next += 1
+
+    def close(self) -> None: ...

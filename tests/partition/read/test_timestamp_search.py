@@ -154,7 +154,7 @@ def test_entries_between_two_places_are_counted(first: tuple[int, int], end: tup
 async def scanning(log: MemoryLog) -> None:
     """Until a search reads the log."""
     async with asyncio.timeout(5):
-        while not any(reader.permits == FIRST_PERMITS for reader in log.readers):  # noqa: ASYNC110
+        while not any(reader.permits in (FIRST_PERMITS, timestamp_search.SCAN_PERMITS) for reader in log.readers):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 
 
