@@ -414,41 +414,30 @@ def _is_being_committed(shard: Shard, group_id: str) -> bool:
 
 def _forget_offsets(shard: Shard, group: str, deleted: Mapping[str, uuid.UUID | None]) -> None:
     gone = [
-        partition
+        OffsetCommitKey(group, *partition)
         for partition, value in shard.offsets.get(group, {}).items()
         if partition[0] in deleted and ((topic_id := deleted[partition[0]]) is None or value.counts_for(topic_id))
     ]
     if gone:
-        under_way = list(shard.term.under_way)
-        of_the_new = _committed_of_others(under_way, deleted)
-        keys = [key for partition in gone if (key := OffsetCommitKey(group, *partition)) not in of_the_new]
-        log.info("group %s: %d offsets of deleted topics go", group, len(keys))
-        for key in keys:
-            shard.term.store([Record(key, None), *_pending_of_others(shard, under_way, key, deleted[key.topic])])
-
-
-def _pending_of_others(shard: Shard, under_way: Iterable[Record], of: OffsetCommitKey, deleted: uuid.UUID | None) -> list[Record]:
-    """What is pending of the topic that has come since, to be put behind the deletion: that would overtake it."""
-    pending = dict(shard.pending.behind(of))
-    for key, value in under_way:
-        if isinstance(key, PendingOffsetKey) and key.committed == of:
-            pending.pop(key, None)
-            pending[key] = value
-    return [
-        Record(key, value)
-        for key, value in pending.items()
-        if isinstance(value, PendingOffsetValue) and deleted is not None and not value.value.counts_for(deleted)
-    ]
+        of_the_new = _committed_of_others([*shard.pending.of_partitions(gone), *shard.term.under_way], deleted)
+        records = [Record(key, None) for key in gone if key not in of_the_new]
+        log.info("group %s: %d offsets of deleted topics go", group, len(records))
+        shard.term.store(records)
 
 
 def _committed_of_others(records: Iterable[Record], deleted: Mapping[str, uuid.UUID | None]) -> set[OffsetCommitKey]:
-    """What these commit of topics that have come since others of their names were deleted."""
-    return {
-        key
-        for key, value in records
-        if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue)
-        if (topic_id := deleted.get(key.topic)) is not None and not value.counts_for(topic_id)
-    }
+    """The partitions of which these commit something, or let a transaction commit it, for topics that have come since others of their
+    names were deleted. What was committed before that counts for nobody; a tombstone would overtake the transaction.
+    """
+    found = set()
+    for key, value in records:
+        committed = key.committed if isinstance(key, PendingOffsetKey) else key
+        offset = value.value if isinstance(value, PendingOffsetValue) else value
+        if isinstance(committed, OffsetCommitKey) and isinstance(offset, OffsetCommitValue):
+            topic_id = deleted.get(committed.topic)
+            if topic_id is not None and not offset.counts_for(topic_id):
+                found.add(committed)
+    return found
 
 
 def _partitions_of(records: Iterable[Record]) -> set[OffsetCommitKey]:

@@ -7,7 +7,7 @@ may have gone on (GroupMetadata.completePendingTxnOffsetCommit).
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final, NamedTuple, TypeVar
@@ -98,10 +98,11 @@ class PendingOffsets:
             for key in pending
         ]
 
-    def behind(self, committed: OffsetCommitKey) -> list[Record]:
-        """What is pending of a partition, in its order."""
-        pending = sorted(self._of_partition.get(committed, {}).items(), key=lambda one: one[1].order)
-        return [Record(key, one.value) for key, one in pending]
+    def of_partitions(self, those: Iterable[OffsetCommitKey]) -> Iterator[Record]:
+        """What is pending of them."""
+        for committed in those:
+            for key, one in self._of_partition.get(committed, {}).items():
+                yield Record(key, one.value)
 
     def has_ended(self, producer_id: int, transaction: int) -> bool:
         return transaction <= self._ended.get(producer_id, -1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -129,33 +129,45 @@ class KeptFold:
         """Whether it has hidden something since it was kept."""
         return self._hidden_kept < self._hidden_noted
 
-    async def _told_by_others(self, values: KeptValues) -> AsyncIterator[tuple[bytes, kept.Kept]]:
-        """What others have kept that tells more than the log, and is not known here. May raise PulsarError."""
+    async def _told_by_others(self, values: KeptValues) -> tuple[list[tuple[bytes, kept.Kept]], PulsarError | None]:
+        """What others have kept that tells more than the log, and is not known here; and why something of it could not be read now."""
+        told, failure = [], None
         for key in values.of_others_that_tell_more():
-            if key not in self._taken_over and (found := await self._read(values, key)) is not None:
-                yield key, found[1]
+            if key in self._taken_over:
+                continue
+            try:
+                found = await self._read(values, key)
+            except PulsarError as error:
+                failure = error
+                continue
+            if found is None:  # it tells nothing
+                self._taken_over.add(key)
+            else:
+                told.append((key, found[1]))
+        if failure is not None:
+            log.warning("partition %s: what another sidecar has hidden can't be read now: %s", self._name, failure)
+        return told, failure
 
     async def _recall_told_by_others(self, log_: EntryLog, may_have_lost: Callable[[], Awaitable[bool]]) -> None:
         """What can't be read is left for later. It matters where retention has taken what it tells of."""
         if self._values is None:
             return
-        if self._found is not None:
+        if self._restored is not None and self._found is not None:
             self._taken_over.add(self._found)
-        try:
-            async for key, one in self._told_by_others(self._values):
-                if self._restored is None or one.fold.next_offset > self._fold.next_offset:
-                    await self._recall(log_, [one])
-                elif self._transactions.hide_what_is_hidden(one.transactions, self._fold.next_offset):
-                    self.note_hidden()
-                self._taken_over.add(key)
-        except PulsarError as error:
-            log.warning("partition %s: what another sidecar has hidden can't be read now: %s", self._name, error)
-            if await may_have_lost():
-                raise Unavailable(f"what another sidecar has hidden can't be read: {error}") from error
+        told, failure = await self._told_by_others(self._values)
+        for key, one in told:
+            if self._restored is None or one.fold.next_offset > self._fold.next_offset:
+                await self._recall(log_, [one])
+            elif self._transactions.hide_what_is_hidden(one.transactions, self._fold.next_offset):
+                self.note_hidden()
+            self._taken_over.add(key)
+        if failure is not None and await may_have_lost():
+            raise Unavailable(f"what another sidecar has hidden can't be read: {failure}") from failure
 
     async def _take_over(self, values: KeptValues) -> None:
-        """Hide what other sidecars have hidden, as far as this one has come. May raise PulsarError."""
-        async for key, one in self._told_by_others(values):
+        """Hide what other sidecars have hidden, as far as this one has come."""
+        told, _ = await self._told_by_others(values)
+        for key, one in told:
             if one.fold.next_offset <= self._fold.next_offset:
                 if self._transactions.hide_what_is_hidden(one.transactions, self._fold.next_offset):
                     self._on_hidden()

@@ -45,7 +45,7 @@ class Patience:
         self._in_vain: dict[Position | None, float] = {}  # by the place of the entry that did not come, the next wait
 
     def note_size(self, of_one: float) -> None:
-        """What a permit has brought."""
+        """What a permit has brought. A reader forgets it sooner than those behind it."""
         self.entry_bytes = max(of_one, 1.0, 0.0 if self.entry_bytes is None else 0.98 * self.entry_bytes)
 
     def note_delay(self) -> None:
@@ -107,18 +107,20 @@ class _Permits:
     def __init__(self, most: int, patience: Patience) -> None:
         self._most = most
         self._patience = patience
+        self._size = patience.entry_bytes  # of what a permit brings
         self._left = self.first = self._wanted
 
     @property
     def _wanted(self) -> int:
-        size = self._patience.entry_bytes
-        return min(self._most, FIRST_PERMITS) if size is None else max(1, min(self._most, int(AHEAD_BYTES / size)))
+        return min(self._most, FIRST_PERMITS) if self._size is None else max(1, min(self._most, int(AHEAD_BYTES / self._size)))
 
     def more(self, entry: RawEntry) -> int:
         """To be granted when this entry has been taken."""
         cost = permits_of(entry)
         self._left -= cost
-        self._patience.note_size(len(entry.payload) / cost)
+        size = len(entry.payload) / cost
+        self._size = max(size, 1.0, 0.0 if self._size is None else 0.9 * self._size)
+        self._patience.note_size(size)
         wanted = self._wanted
         if self._left > wanted // 2:
             return 0

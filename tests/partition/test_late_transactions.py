@@ -357,3 +357,31 @@ async def test_what_could_not_be_read_is_taken_over_later() -> None:
     await asyncio.gather(*other.close())
     assert other.last_stable_offset == other.end_offset
     assert await is_hidden_from_who_comes_later(log, states)
+
+
+async def test_what_can_not_be_read_keeps_nobody_from_what_can() -> None:
+    """And what it covers is deleted all the same."""
+    log, states = MemoryLog(), MemoryStates()
+    other = await who_does_not_know(log, states)
+    await kept_by_a(log, states)
+    (key,) = [key for key in states.values if b":+" in key]
+    unreadable, nonsense = key.replace(b":+", b":+a"), key.replace(b":+", b":+b")
+    states.values |= {unreadable: states.values[key], nonsense: b"no sense"}
+    look_up = states.look_up
+
+    async def fails(key: bytes) -> Kept | None:
+        if key == unreadable:
+            raise Unavailable("a broker is away")
+        return await look_up(key)
+
+    states.look_up = fails  # type: ignore[method-assign]
+    for _ in range(3):
+        await append(other, batch(b"more"))
+        other._kept._keep()
+        assert other._kept.keeping is not None
+        await other._kept.keeping
+    assert other.last_stable_offset == other.end_offset
+    folds = [one for one in states.values if one.startswith(b"fold:")]
+    assert len(folds) == 2, "that which could not be read, and its own"
+    assert unreadable in folds
+    other.close()

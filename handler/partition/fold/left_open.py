@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 
 class LeftOpen(NamedTuple):
@@ -26,6 +26,7 @@ class Undone(NamedTuple):
     behind: int
 
 
+FEW: Final = 100
 T = TypeVar("T", LeftOpen, Undone)
 
 
@@ -57,6 +58,8 @@ class ByProducer(Generic[T]):
             del self._of[one.producer_id]
         self._count -= 1
         self._removed[one.first_offset] += 1
+        if len(self._first_offsets) > 2 * self._count + FEW:  # most of them are removed
+            self._first_offsets, self._removed = sorted(other.first_offset for other in self), Counter()
 
     def that(self, is_wanted: Callable[[T], bool]) -> ByProducer[T]:
         return ByProducer(one for one in self if is_wanted(one))
@@ -72,9 +75,12 @@ class ByProducer(Generic[T]):
 
     def first_offset(self) -> int:
         """The least one; there is one."""
-        while self._removed[self._first_offsets[0]]:
-            self._removed -= Counter((heappop(self._first_offsets),))  # which forgets what is 0
-        return self._first_offsets[0]
+        while (first := self._first_offsets[0]) in self._removed:
+            heappop(self._first_offsets)
+            self._removed[first] -= 1
+            if not self._removed[first]:
+                del self._removed[first]
+        return first
 
     def __iter__(self) -> Iterator[T]:
         for those in self._of.values():

@@ -35,3 +35,15 @@ def test_it_knows_what_a_list_knows(those: list[Undone], data: st.DataObject) ->
             longest = max((one for one in begun if one.first_offset == last), default=None)
             assert known.at(producer_id, offset) == longest
     assert len(before) >= len(known), "a copy is its own"
+
+
+def test_those_that_come_and_go_behind_one_that_stays_leave_nothing() -> None:
+    known = ByProducer([Undone(1, 0, 1)])
+    for first in range(1, 10_000):
+        known.add(Undone(2, first, first + 1))
+        known.remove(Undone(2, first, first + 1))
+    assert (known.first_offset(), len(known)) == (0, 1)
+    assert len(known._first_offsets) + len(known._removed) < 1_000
+    known.remove(Undone(1, 0, 1))
+    known.add(Undone(3, 7, 8))
+    assert known.first_offset() == 7
