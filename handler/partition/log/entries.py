@@ -179,10 +179,9 @@ def _with_broker_time(data: bytes | bytearray, batches: list[tuple[BatchHeader, 
     return bytearray().join(parts), timed
 
 
-def is_unfolded(metadata: MessageMetadata) -> bool:
-    """Whether the messages of an entry have to be looked into to serve it."""
-    properties = {pair.key: pair.value for pair in metadata.properties}
-    return _format_of(metadata, properties) is PULSAR
+def stored_format(metadata: MessageMetadata) -> StoredFormat:
+    """Of format pulsar the messages have to be looked into to serve them."""
+    return _format_of(metadata, {pair.key: pair.value for pair in metadata.properties})
 
 
 def _format_of(metadata: MessageMetadata, properties: dict[bytes, bytes]) -> StoredFormat:

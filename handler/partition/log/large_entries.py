@@ -21,7 +21,8 @@ from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError
 
-from handler.partition.log.entries import is_unfolded, read_beforehand
+from handler.partition.log.entries import read_beforehand, stored_format
+from handler.partition.log.formats import KAFKA, PULSAR
 from handler.partition.log.formats.pulsar import has_facts
 from handler.partition.unfolding import unfolding
 from handler.pulsar.codecs import MAX_UNCOMPRESSED, NONE
@@ -32,7 +33,7 @@ from handler.pulsar.messages import metadata_size
 from handler.tasks import Pace
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
-from handler.wire.records import HEADER_SIZE, BatchMalformed, split_batches
+from handler.wire.records import HEADER_SIZE, BatchInvalid, BatchMalformed, split_batches
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
@@ -61,8 +62,11 @@ def unfolded_size(entry: RawEntry, *, headers_alone: bool = False) -> int:
         metadata = entry.message_metadata
     except DecodeError:
         return 0
-    if not is_unfolded(metadata):
-        return len(entry.payload) + MANY_BATCHES * MESSAGE_BYTES if _has_many_batches(entry) else 0
+    format_ = stored_format(metadata)
+    if format_ is KAFKA and _has_many_batches(entry):
+        return len(entry.payload) + MANY_BATCHES * MESSAGE_BYTES
+    if format_ is not PULSAR:
+        return 0
     is_compressed = metadata.compression != NONE
     size = metadata.uncompressed_size if is_compressed else len(entry.payload)
     messages = max(metadata.num_messages_in_batch, 0)
@@ -80,7 +84,7 @@ def _has_many_batches(entry: RawEntry) -> bool:
         return False
     try:
         return next(islice(split_batches(entry.payload), MANY_BATCHES, None), None) is not None
-    except BatchMalformed:
+    except (BatchInvalid, BatchMalformed):
         return False
 
 

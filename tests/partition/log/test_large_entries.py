@@ -190,6 +190,19 @@ def test_what_has_to_be_unfolded_is_told_by_the_metadata() -> None:
     assert unfolded_size(RawEntry(Position(1, 0), 1, 1, b"\xff\xff", memoryview(b""))) == 0
 
 
+@pytest.mark.parametrize("of", ["kafka", "a part of a message", "encrypted"])
+def test_bytes_that_are_no_batches_are_small(of: str) -> None:
+    """An error here would end the reader, again and again."""
+    metadata = MessageMetadata(producer_name=b"native", num_chunks_from_msg=3 if of == "a part of a message" else 0)
+    if of == "kafka":
+        metadata.properties.add(key=b"entry.format", value=b"kafka")
+    elif of == "encrypted":
+        metadata.encryption_keys.add(key=b"k", value=b"v")
+    for byte in (0, 2, 0xBA, 0xFF):
+        payload = memoryview(bytes([byte]) * 1_000_000)
+        assert unfolded_size(RawEntry(Position(1, 0), 0, 1, metadata.SerializePartialToString(), payload)) == 0
+
+
 def test_whatever_a_writer_says_it_counts() -> None:
     """A negative count and a size that is as large made nothing of it once."""
     metadata = MessageMetadata(num_messages_in_batch=-268_000, uncompressed_size=134_000_000, compression=ZSTD)
