@@ -108,8 +108,8 @@ async def _make(services: Services, name: TopicName, count: int, settings: Topic
 
 
 async def _unmade(services: Services, name: TopicName, error: PulsarError) -> str:
-    """A topic without what it was to have would keep too much, or too little. Pulsar refuses to delete it while a client is connected,
-    who may have written.
+    """Without its configs a topic keeps too much, or too little, so it is deleted. Pulsar refuses that while a client is connected, which
+    may have written. Returns what the client hears of it.
     """
     try:
         await services.catalog.unmake(name)

@@ -27,7 +27,7 @@ from handler.wire.messages.delete_topics import DeletableTopicResult, DeleteTopi
 
 log = logging.getLogger(__name__)
 
-UNKNOWN: Final = uuid.UUID(int=0)
+NO_TOPIC: Final = uuid.UUID(int=0)
 
 
 async def _name(services: Services, named: str | None, topic_id: uuid.UUID | None) -> TopicName | ErrorCode:
@@ -114,8 +114,8 @@ async def _handle(services: Services, call: Call, request: DeleteTopicsRequest) 
     wanted: list[tuple[str | None, uuid.UUID | None]] = [(name, None) for name in request.topic_names]
     wanted += [(topic.name, topic.topic_id) for topic in request.topics]
     results = await asyncio.gather(*(_delete(services, name, topic_id) for name, topic_id in wanted))
-    # Without an id, commits of a topic that is made anew meanwhile would be taken for those of the deleted one.
-    deleted = {result.name: result.topic_id or UNKNOWN for result in results if result.name and result.error_code is ErrorCode.NONE}
+    # A topic whose id is not known leaves its commits: a deletion without an id would take those of the next topic of its name, too.
+    deleted = {result.name: result.topic_id or NO_TOPIC for result in results if result.name and result.error_code is ErrorCode.NONE}
     if deleted:
         await _forget_offsets(services, deleted)
     return DeleteTopicsResponse(responses=results)

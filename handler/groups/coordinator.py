@@ -398,7 +398,7 @@ class Coordinator:
         self.consumer_groups.refresh(self.shards)
 
     async def forget_offsets(self, topics: Mapping[str, uuid.UUID | None]) -> None:
-        """And what was committed of them."""
+        """Delete what groups have committed of these topics."""
         ids = {self._topic_name(name): topic_id for name, topic_id in topics.items()}
         pace = Pace()
         for shard in self.shards:
@@ -421,13 +421,14 @@ def _forget_offsets(shard: Shard, group: str, deleted: Mapping[str, uuid.UUID | 
     if gone:
         of_the_new = _committed_of_others([*shard.pending.of_partitions(gone), *shard.term.under_way], deleted)
         records = [Record(key, None) for key in gone if key not in of_the_new]
-        log.info("group %s: %d offsets of deleted topics go", group, len(records))
-        shard.term.store(records)
+        if records:
+            log.info("group %s: %d offsets of deleted topics go", group, len(records))
+            shard.term.store(records)
 
 
 def _committed_of_others(records: Iterable[Record], deleted: Mapping[str, uuid.UUID | None]) -> set[OffsetCommitKey]:
-    """The partitions of which these commit something, or let a transaction commit it, for topics that have come since others of their
-    names were deleted. What was committed before that counts for nobody; a tombstone would overtake the transaction.
+    """The partitions whose offsets these records commit, or put into a transaction, for a topic that has come since the deleted one of its
+    name. The older offset counts for nobody there, and a tombstone would overtake the transaction.
     """
     found = set()
     for key, value in records:
@@ -448,7 +449,7 @@ def _partitions_of(records: Iterable[Record]) -> set[OffsetCommitKey]:
 
 
 def _overtaken(under_way: Iterable[Record], producer_id: int) -> set[OffsetCommitKey]:
-    """The partitions of which something is committed, on its way to the log, behind what is pending of this producer."""
+    """The partitions that somebody commits behind what is pending of this producer: the records are on their way to the log."""
     overtaken: set[OffsetCommitKey] = set()
     for key, value in under_way:
         if isinstance(key, OffsetCommitKey):

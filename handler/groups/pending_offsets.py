@@ -115,8 +115,8 @@ class PendingOffsets:
             self._ended.popitem(last=False)
 
     def completion(self, producer_id: int, transaction: int, committed: bool, overtaken: Collection[OffsetCommitKey] = ()) -> Completion:
-        """What the log is to have when a transaction has ended: the offsets that count, and nothing of it pending. `overtaken`: what is on
-        its way to be committed behind it.
+        """What the log is to have when a transaction has ended: the offsets that count, and nothing of it pending. `overtaken`: partitions
+        that somebody commits behind it, and whose records are not in the log yet.
 
         Nor of an earlier one: before a producer begins its next transaction all markers are written. What is pending all the same came
         behind its marker, and counts no more, however that transaction ended.

@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from handler.clock import Clock
 from handler.coordination.kept_places import WRITE_ANEW_MS
@@ -35,6 +35,14 @@ _KIND: Final = b"fold"
 # In place of where it began, for one that knows all transactions that sidecars have announced. Where exactly it began says nothing more:
 # none stands before the place that was announced.
 ANNOUNCED: Final = Position(0, 0)
+
+
+class _Known(NamedTuple):
+    """What is about to be kept, as it was known at one moment."""
+
+    snapshot: kept.Snapshot
+    hidden: int  # how often something had been hidden by then
+    taken_over: frozenset[bytes]  # the keys of what others had kept and is in it, too
 
 
 class KeptFold:
@@ -282,14 +290,12 @@ class KeptFold:
         if self._values is None or not is_certain or fold.last_position is None or transactions.known_from is None:
             return
         if is_last or self._keeping is None or self._keeping.done():
-            contained = frozenset(self._taken_over)
-            store = self._store(self._values, kept.snapshot(fold, transactions), self._keeping, self._hidden_noted, contained)
-            self._keeping = asyncio.create_task(store)
+            known = _Known(kept.snapshot(fold, transactions), self._hidden_noted, frozenset(self._taken_over))
+            self._keeping = asyncio.create_task(self._store(self._values, known, self._keeping))
 
-    async def _store(
-        self, values: KeptValues, snapshot: kept.Snapshot, before: asyncio.Task[None] | None, hidden: int, contained: frozenset[bytes]
-    ) -> None:
+    async def _store(self, values: KeptValues, known: _Known, before: asyncio.Task[None] | None) -> None:
         """Unless another sidecar has kept what it knew further on: this one has read less, and may close later."""
+        snapshot = known.snapshot
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
             if snapshot.fold.next_offset <= self._kept_to and not self._must_be_kept_anew():
@@ -306,17 +312,17 @@ class KeptFold:
                 data = await in_a_thread(lambda: packed.pack(snapshot.encode()))
                 await values.store(extent, data, tells_more=bool(snapshot.transactions.undone))
                 self._kept_since = asyncio.get_running_loop().time()
-                self._hidden_kept = max(self._hidden_kept, hidden)
+                self._hidden_kept = max(self._hidden_kept, known.hidden)
             self._kept_to, self._kept_in, self._times_made_anew = snapshot.fold.next_offset, snapshot.position.ledger, times_made_anew
-            await self._delete_covered(values, contained)
+            await self._delete_covered(values, known.taken_over)
         except PulsarError as error:
             log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)
 
-    async def _delete_covered(self, values: KeptValues, contained: frozenset[bytes]) -> None:
-        """`contained`: what others have kept that is in what was stored last. The rest of what tells more than the log stays."""
+    async def _delete_covered(self, values: KeptValues, taken_over: frozenset[bytes]) -> None:
+        """Where others' values tell more than the log, only those that this sidecar has stored too: they are `taken_over`."""
         await self._take_over(values)
         others = values.of_others_that_tell_more()
-        await values.delete_covered(spared=[key for key in others if key not in contained])
+        await values.delete_covered(spared=[key for key in others if key not in taken_over])
         self._taken_over.intersection_update(others)
 
 

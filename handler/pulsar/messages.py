@@ -90,7 +90,7 @@ def split_batch(data: bytes, count: int) -> Iterator[tuple[int, SingleMessageMet
             if not single.compacted_out:
                 yield number, single, data[at:end]
             at = end
-    except (struct.error, DecodeError) as error:
+    except (struct.error, IndexError, DecodeError) as error:
         raise EntryUnreadable(f"a broken batch of {count} messages: {error}") from error
 
 

@@ -21,6 +21,7 @@ from handler.pulsar.entry import Position
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable, Undescribed
 from handler.tasks import Pace, Shared
 from handler.telemetry.limits import RateLimitedLog
+from handler.topics.deletions import Deletions
 from handler.topics.listing import Listing
 from handler.topics.names import InvalidTopicName, TopicName, TopicNames
 from handler.topics.record_configs import ENTRY_FORMAT, PULSAR_FORMAT, RecordConfigs, record_configs
@@ -98,8 +99,7 @@ class Catalog:
         self._by_id: dict[uuid.UUID, TopicName] = {}
         self._unknown_ids: OrderedDict[uuid.UUID, float] = OrderedDict()  # until when they are not looked for again
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
-        self._deletions = 0  # so many were heard of
-        self._deleted: OrderedDict[TopicName, int] = OrderedDict()  # which of them was the topic's last one
+        self._deletions = Deletions()
         self._finding: Shared[TopicName, Topic] = Shared()
         self._logs_in: Shared[str, frozenset[str]] = Shared()
         self._name_listing: Shared[None, list[TopicName]] = Shared()
@@ -194,7 +194,7 @@ class Catalog:
 
     async def _find(self, name: TopicName) -> Topic:
         while True:
-            deletions = self._deletions
+            heard = self._deletions.heard
             async with self._lookups:
                 try:
                     found, created = await self._look_up(name)
@@ -202,15 +202,12 @@ class Catalog:
                     now = self._clock()
                     self._note_gone(name, _Gone(now + FRESH_SECONDS, now, now))
                     raise
-            if deletions == self._deletions or not self._was_deleted_since(name, deletions):
+            if not self._deletions.has_come(name, heard):
                 break  # else the answer may tell of the topic that was deleted meanwhile
         topic_id = uuid.uuid5(_ID_SPACE, f"{name.pulsar}@{created}")
         topic = Topic(name, max(1, found.partitions), topic_id, self._clock(), found.properties, found.partitions > 0)
         self._remember(topic)
         return topic
-
-    def _was_deleted_since(self, name: TopicName, deletions: int) -> bool:
-        return self._deleted.get(name, 0) > deletions
 
     async def _look_up(self, name: TopicName) -> tuple[DescribedTopic, str]:
         found, created = await asyncio.gather(
@@ -478,11 +475,7 @@ class Catalog:
 
     def gone(self, name: TopicName) -> None:
         """It was deleted. Clients that go on with it for a while are not to make Pulsar look for it each time."""
-        self._deletions += 1
-        self._deleted[name] = self._deletions
-        self._deleted.move_to_end(name)
-        if len(self._deleted) > MAX_GONE:
-            self._deleted.popitem(last=False)
+        self._deletions.note(name)
         self._note_gone(name, _Gone(self._clock() + GONE_SECONDS, learnt_at=self._clock()))
 
     def _note_gone(self, name: TopicName, gone: _Gone) -> None:

@@ -10,6 +10,8 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 
 class LeftOpen(NamedTuple):
+    """A transaction that no marker had ended when its producer's next one began."""
+
     producer_id: int
     number: int
     first_offset: int
@@ -31,8 +33,8 @@ T = TypeVar("T", LeftOpen, Undone)
 
 
 class ByProducer(Generic[T]):
-    """They are found by their producer: a log may have thousands, of one producer or of many, and each of its batches and markers asks
-    for them. Those of a producer stand in the order of their numbers, or of their offsets where they have none.
+    """A log may have thousands of them, of one producer or of many. Each batch and each marker of a transaction asks for its producer's.
+    Those of a producer stand in the order of their numbers; `Undone` has none, and stands in the order of offsets.
     """
 
     __slots__ = ("_count", "_first_offsets", "_of", "_removed")

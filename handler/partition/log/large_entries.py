@@ -47,6 +47,8 @@ SHORT_METADATA: Final = 32 * 1024
 # Of a single message, to decompress it.
 LARGE_COMPRESSED: Final = 2 * 1024 * 1024
 MANY_BATCHES: Final = 1_000  # sidecars write far fewer into one entry
+# It has no room for so many batches.
+SMALL_PAYLOAD: Final = MANY_BATCHES * HEADER_SIZE
 # What waits behind large entries in one reader. If more comes, it is dropped, and the reader begins again behind what has waited. That is
 # much more than a reader brings a second time when it begins again, so each of its lives comes further.
 MOST_WAITING_BYTES: Final = 16 * 1024 * 1024
@@ -62,14 +64,16 @@ def unfolded_size(entry: RawEntry, *, headers_alone: bool = False) -> int:
         metadata = entry.message_metadata
     except DecodeError:
         return 0
+    payload, messages, unfolded = len(entry.payload), max(metadata.num_messages_in_batch, 0), metadata.uncompressed_size
+    if payload <= SMALL_PAYLOAD and unfolded <= LARGE_BATCH and messages <= LARGE_MESSAGES:
+        return 0  # in every format
     format_ = stored_format(metadata)
     if format_ is KAFKA and _has_many_batches(entry):
-        return len(entry.payload) + MANY_BATCHES * MESSAGE_BYTES
+        return payload + MANY_BATCHES * MESSAGE_BYTES
     if format_ is not PULSAR:
         return 0
     is_compressed = metadata.compression != NONE
-    size = metadata.uncompressed_size if is_compressed else len(entry.payload)
-    messages = max(metadata.num_messages_in_batch, 0)
+    size = unfolded if is_compressed else payload
     if not metadata.HasField("num_messages_in_batch"):
         is_small = not is_compressed or size <= LARGE_COMPRESSED
     else:
@@ -80,8 +84,6 @@ def unfolded_size(entry: RawEntry, *, headers_alone: bool = False) -> int:
 
 
 def _has_many_batches(entry: RawEntry) -> bool:
-    if len(entry.payload) <= MANY_BATCHES * HEADER_SIZE:
-        return False
     try:
         return next(islice(split_batches(entry.payload), MANY_BATCHES, None), None) is not None
     except (BatchInvalid, BatchMalformed):
