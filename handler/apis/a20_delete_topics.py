@@ -56,9 +56,12 @@ async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | N
             result.error_code = ErrorCode.UNKNOWN_TOPIC_ID
             return result
         services.partitions.forget_topic(name.pulsar)
+        # Taken before: when Pulsar's answer comes, another sidecar may have made the topic again and deleted records of the new one.
+        known = services.log_starts.values
+        starts = {log: known[log] for index in range(topic.partitions) if (log := name.partition(index)) in known}
         await services.catalog.delete(name, partitioned=topic.partitioned)
         services.partitions.forget_topic(name.pulsar)  # those that were opened again meanwhile
-        services.log_starts.forget([name.partition(index) for index in range(topic.partitions)])
+        services.log_starts.forget(starts)
     except PulsarError as error:
         result.error_code, result.error_message = error_code(error), str(error)
         return result

@@ -154,12 +154,11 @@ class FollowedTopic(Generic[V]):
         await writes.send(key.encode(), self._facts.encode(value))
         self._take_own(key, value)
 
-    def forget(self, keys: list[str]) -> None:
-        """What they are about is deleted."""
-        for key in keys:
-            value = self._values.pop(key, None)
-            if value is not None:
-                self._deleted[key] = value
+    def forget(self, values: Mapping[str, V]) -> None:
+        """What they are about is deleted. A value that has come since is about its successor, and stays."""
+        for key, value in values.items():
+            if self._values.get(key) == value:
+                self._deleted[key] = self._values.pop(key)
         if self._deleted:
             self._mending.start()
 

@@ -108,7 +108,7 @@ class RecentMembers:
     async def _put(self) -> None:
         now = self._clock.wall()
         await self._stored.put(f"{self._prefix}{self._own.node_id}", Seen(now, self._own))
-        self._stored.forget([key for key, seen in self._stored.values.items() if now - seen.at_ms > KEPT_SECONDS * 1_000])
+        self._stored.forget({key: seen for key, seen in self._stored.values.items() if now - seen.at_ms > KEPT_SECONDS * 1_000})
 
     def _on_news(self, key: str, seen: Seen) -> None:
         if key.startswith(self._prefix) and seen.member.node_id != self._own.node_id:

@@ -11,6 +11,7 @@ import secrets
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final, NamedTuple
 
 from handler.config import GroupsConfig
@@ -312,10 +313,9 @@ class Coordinator:
             if subscribed is None or partition[0] in subscribed:
                 errors[partition] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         await shard.term.all_stored()  # offsets that are being stored are deleted too
-        known = shard.offsets.get(group_id, {})
         deleted = {partition for partition in partitions if errors[partition] is ErrorCode.NONE}
-        gone = [Record(OffsetCommitKey(group_id, *partition), None) for partition in deleted if partition in known]
-        await shard.term.store_and_wait(gone + shard.pending.deletion(group_id, deleted))
+        gone = [Record(key, None) for key in _offset_keys(shard, group_id) if (key.topic, key.partition) in deleted]
+        await shard.term.store_and_wait(gone)
         return errors
 
     def _subscribed(self, group: Group, offered: Iterable[str]) -> frozenset[str] | None:
@@ -355,16 +355,14 @@ class Coordinator:
         if not group.is_empty:
             return ErrorCode.NON_EMPTY_GROUP
         await shard.term.store_and_wait(self._removed(shard, group))
+        if (again := shard.groups.get(group_id)) is not None:  # an offset that was on its way has made it, and is deleted as well
+            shard.carry_out_effects(again)
         return ErrorCode.NONE
 
     def _removed(self, shard: Shard, group: Group) -> list[Record]:
         """The records that delete a group."""
         shard.remove(group)
-        return [
-            *(Record(OffsetCommitKey(group.group_id, *partition), None) for partition in shard.offsets.get(group.group_id, {})),
-            *shard.pending.deletion(group.group_id, shard.pending.of_group(group.group_id)),
-            *group.deletion(),
-        ]
+        return [*(Record(key, None) for key in _offset_keys(shard, group.group_id)), *group.deletion()]
 
     async def expire_offsets(self) -> None:
         pace = Pace()
@@ -406,6 +404,14 @@ class Coordinator:
                 await pace.rest()
                 if shard.term.phase is Phase.LEADING:
                     _forget_offsets(shard, group, ids)
+
+
+def _offset_keys(shard: Shard, group_id: str) -> dict[OffsetCommitKey | PendingOffsetKey, None]:
+    """Of what a group has committed, or has pending in transactions: in the log, or on its way there."""
+    committed = (OffsetCommitKey(group_id, *partition) for partition in shard.offsets.get(group_id, {}))
+    written = (record.key for record in shard.term.under_way)
+    on_their_way = (key for key in written if isinstance(key, OffsetCommitKey | PendingOffsetKey) and key.group == group_id)
+    return dict.fromkeys(chain(committed, shard.pending.keys_of(group_id), on_their_way))
 
 
 def _is_being_committed(shard: Shard, group_id: str) -> bool:

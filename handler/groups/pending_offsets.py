@@ -89,14 +89,11 @@ class PendingOffsets:
         """The partitions of which it is not known yet what will be committed (KIP-447)."""
         return frozenset((one.topic, one.partition) for one in self._of_partition if one.group == group)
 
-    def deletion(self, group: str, partitions: Collection[tuple[str, int]]) -> list[Record]:
-        """The records after which no transaction commits an offset of these, unless it is told another."""
-        return [
-            Record(key, None)
-            for committed, pending in self._of_partition.items()
-            if committed.group == group and (committed.topic, committed.partition) in partitions
-            for key in pending
-        ]
+    def keys_of(self, group: str) -> Iterator[PendingOffsetKey]:
+        """Of all that is pending of a group."""
+        for committed, pending in self._of_partition.items():
+            if committed.group == group:
+                yield from pending
 
     def of_partitions(self, those: Iterable[OffsetCommitKey]) -> Iterator[Record]:
         """What is pending of them."""

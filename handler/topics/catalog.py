@@ -464,10 +464,13 @@ class Catalog:
         self.gone(name)
 
     async def unmake(self, name: TopicName) -> None:
-        """Delete a topic that was made a moment ago. While a client is connected to it, it is Refused, and stays."""
+        """Delete a topic that was made a moment ago. While a client is connected to it, it is Refused, and stays.
+
+        Without an answer nothing is mended: Pulsar may still be deleting, and would leave the partitions that are made meanwhile.
+        """
         try:
             await self._admin.topics.delete_unused_topic(name.pulsar)
-        except PulsarError:
+        except Refused:
             with contextlib.suppress(PulsarError):
                 await self._admin.topics.create_missing_partitions(name.pulsar)  # some may have gone before the one that is in use
             raise

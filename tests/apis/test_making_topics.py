@@ -91,6 +91,23 @@ async def test_a_topic_that_has_lost_its_first_partition_can_be_deleted_by_its_n
     assert T not in sidecar.admin.there
 
 
+async def test_while_pulsar_may_still_be_deleting_nothing_is_made_again(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is made behind a deletion that goes on would be left without a topic: a name that can be neither made nor deleted."""
+    without_policies(sidecar, monkeypatch)
+    made: list[str] = []
+
+    async def no_answer(_: str) -> None:
+        raise Unavailable("the broker did not answer within 30 s")
+
+    async def note(topic: str) -> None:
+        made.append(topic)
+
+    monkeypatch.setattr(sidecar.admin, "delete_unused_topic", no_answer)
+    monkeypatch.setattr(sidecar.admin, "create_missing_partitions", note)
+    assert "did not answer" in str((await create(sidecar, retention_ms=DAYS_MS)).error_message)
+    assert made == []
+
+
 async def test_a_partition_that_could_not_go_brings_back_those_that_went(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pulsar deletes one after another, and refuses at the first that is in use."""
     without_policies(sidecar, monkeypatch)

@@ -467,6 +467,31 @@ async def test_what_is_deleted_is_not_committed_by_a_transaction_that_was_open(s
     other.shard.term.depose("end")
 
 
+@pytest.mark.parametrize("deletes", ["the offset", "the group"])
+async def test_what_is_deleted_is_not_committed_by_a_transaction_that_is_just_ending(sidecar: Sidecar, deletes: str) -> None:
+    coordinator = sidecar.coordinator
+    assert await coordinator.commit(Commit("g", "", None, -1, -1, {("t", 1): CommittedOffset(1, -1, "")})) == {("t", 1): NONE}
+    pending = Commit("g", "", None, -1, -1, {T0: CommittedOffset(7, -1, "")})
+    assert await coordinator.commit_in_transaction(pending, 5, 1, coordinator.term_of("g")) == {T0: NONE}
+    sidecar.offsets.hold_receipts = True
+    owner = sidecar.offsets.owner
+    assert owner is not None
+    other = sidecar.commit(1, group="other")
+    await asyncio.sleep(0)
+    ending = asyncio.ensure_future(coordinator.end_transaction(0, 5, 1, True))
+    await asyncio.sleep(0)
+    deletion: Awaitable[Any] = coordinator.delete_offsets("g", [T0]) if deletes == "the offset" else coordinator.delete_group("g")
+    deleting = asyncio.ensure_future(deletion)
+    while not (ending.done() and deleting.done()):
+        await asyncio.sleep(0)
+        owner.let_go()
+    owner.let_go()
+    assert await deleting == ({T0: NONE} if deletes == "the offset" else NONE)
+    await asyncio.gather(ending, other)
+    assert sidecar.kept() is None
+    assert (coordinator.describe("g") is None) is (deletes == "the group")
+
+
 async def test_a_commit_of_the_topic_that_has_come_since_outlives_the_news_that_the_one_before_is_gone(sidecar: Sidecar) -> None:
     old, new = uuid.uuid4(), uuid.uuid4()
 

@@ -95,9 +95,21 @@ async def test_with_its_topic_a_start_is_forgotten(topic: InternalTopic, opened:
     mine, other = opened(), opened()
     await mine.put(PARTITION, EARLY)
     await known(other, EARLY)
-    mine.forget([PARTITION, "persistent://public/default/t-partition-1"])
+    mine.forget({PARTITION: EARLY, "persistent://public/default/t-partition-1": EARLY})
     await known(other, None)
     assert await opened().of(PARTITION) is None
+
+
+async def test_the_start_of_a_topic_that_was_made_again_outlives_the_deletion_of_the_one_before(topic: InternalTopic, opened: Open) -> None:
+    mine, other = opened(), opened()
+    await mine.put(PARTITION, EARLY)
+    before = dict(mine.values)
+    await known(other, EARLY)
+    await other.put(PARTITION, LATE)
+    await known(mine, LATE)
+    mine.forget(before)
+    assert await mine.of_now(PARTITION) == LATE
+    assert await opened().of(PARTITION) == LATE
 
 
 async def test_what_nobody_understands_is_passed_over(topic: InternalTopic, opened: Open) -> None:
@@ -258,7 +270,7 @@ async def test_what_is_deleted_while_nobody_can_write_is_deleted_later(topic: In
     await mine.put(PARTITION, EARLY)
     topic.refuse = 2
     topic.lose()
-    mine.forget([PARTITION])
+    mine.forget({PARTITION: EARLY})
     async with asyncio.timeout(5.0):
         while await stored(topic):  # noqa: ASYNC110
             await asyncio.sleep(0.01)

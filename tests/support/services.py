@@ -300,9 +300,13 @@ class MemoryLogStarts:
         self._logs[partition].start_moved_to = moved
         self._table.on_start_moved(partition, moved)
 
-    def forget(self, partitions: list[str]) -> None:
-        for partition in partitions:
-            if partition in self._logs:
+    @property
+    def values(self) -> dict[str, MovedStart]:
+        return {name: log.start_moved_to for name, log in self._logs.items() if log.start_moved_to is not None}
+
+    def forget(self, values: Mapping[str, MovedStart]) -> None:
+        for partition, value in values.items():
+            if self.values.get(partition) == value:
                 self._logs[partition].start_moved_to = None
 
 
