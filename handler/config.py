@@ -6,6 +6,7 @@ url = "pulsar://…"
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
 import re
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 
 from handler.errors import ConfigError
 
+ANY_HOST: Final = ("0.0.0.0", "::")  # noqa: S104 - looked for, not listened on
 ENV_PREFIX: Final = "KAFKA_SIDECAR_"
 # The file with settings, where --config names none: whoever runs a command in a container gets those of its sidecar.
 ENV_FILE: Final = ENV_PREFIX + "CONFIG"
@@ -225,8 +227,10 @@ class Config:
 
 def _address(name: str, text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
+    if not colon or not port.isdigit():
         raise ConfigError(f"{name} is {text!r}: write host:port, as in 127.0.0.1:9092")
+    if int(port) > 65535:
+        raise ConfigError(f"{name} is {text!r}: ports go to 65535")
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - what an empty host means everywhere
 
 
@@ -283,13 +287,19 @@ def _section(section: str, defaults: Any, values: dict[str, Any]) -> Any:
     known = [item.name for item in fields(defaults)]
     for name in values:
         if name not in known:
-            raise ConfigError(f"{section}.{name} is not a setting: there are {', '.join(known)}")
+            raise ConfigError(_unknown(section, name, known))
     config = replace(defaults, **{name: _cast(f"{section}.{name}", value, types[name]) for name, value in values.items()})
     for item in fields(config):
         value, choices = getattr(config, item.name), item.metadata["choices"]
         if choices and value not in choices:
             raise ConfigError(f"{section}.{item.name} is {value!r}: use {', '.join(choices[:-1])} or {choices[-1]}")
     return config
+
+
+def _unknown(section: str, name: str, known: list[str]) -> str:
+    alike = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {section}.{alike[0]}?" if alike else f"there are {', '.join(known)}"
+    return f"{section}.{name} is not a setting: {hint}"
 
 
 def _cast(name: str, value: Any, kind: type) -> Any:
@@ -321,13 +331,15 @@ def check(config: Config) -> None:
         _check_url("pulsar.admin_url", url, ("http", "https"), scheme_needed=True)
     _ = config.kafka.listen_address
     advertised = config.kafka.advertised_address
-    if advertised is not None and (config.kafka.advertised.startswith(":") or advertised[1] == 0):
+    if advertised is not None and not _is_an_address_of_one(*advertised):
         raise ConfigError(f"kafka.advertised is {config.kafka.advertised!r}: clients need a host and a port, as in kafka.example:9092")
     _check_external(config.kafka)
     named = [("kafka.namespace", config.kafka.namespace), ("groups.namespace", config.groups.namespace)]
     for setting_name, given in named + [("kafka.listed_namespaces", one) for one in config.kafka.further_namespaces]:
         if not re.fullmatch(r"[a-zA-Z0-9_.=:-]+/[a-zA-Z0-9_.=:-]+", given):
             raise ConfigError(f"{setting_name} has {given!r}: write tenant/namespace")
+        if setting_name != "groups.namespace" and given == config.groups.namespace:
+            raise ConfigError(f"{setting_name} and groups.namespace are both {given}: internal topics need a namespace of their own")
     for name, lowest in (("default_partitions", 1), ("fetch_max_bytes", 1), ("node_id", 0), ("node_id_base", 0)):
         if getattr(config.kafka, name) < lowest:
             raise ConfigError(f"kafka.{name} must be {lowest} or more")
@@ -346,13 +358,20 @@ def check(config: Config) -> None:
             raise ConfigError(f"limits.{item.name} must be more than 0, and a number")
 
 
+def _is_an_address_of_one(host: str, port: int) -> bool:
+    """Whether somebody else can connect to it."""
+    return host not in ANY_HOST and port > 0
+
+
 def _check_control(config: Config) -> None:
-    host, _ = config.control.listen_address
+    host, port = config.control.listen_address
+    if port and (host, port) == config.kafka.listen_address:
+        raise ConfigError(f"control.listen and kafka.listen are both {config.control.listen}: each needs a port of its own")
     if config.control.advertised:
         advertised_host, advertised_port = _address("control.advertised", config.control.advertised)
-        if advertised_host in ("0.0.0.0", "::") or advertised_port == 0:  # noqa: S104
+        if not _is_an_address_of_one(advertised_host, advertised_port):
             raise ConfigError(f"control.advertised is {config.control.advertised!r}: other sidecars need a host and a port")
-    elif host in ("0.0.0.0", "::"):  # noqa: S104 - looked for, not listened on
+    elif host in ANY_HOST:
         raise ConfigError(
             f"control.listen is {config.control.listen!r}, which names no address for other sidecars: "
             "set control.advertised to host:port, the pod's address say"
@@ -363,7 +382,7 @@ def _check_external(config: KafkaConfig) -> None:
     listen, external = config.external_listen_address, config.external_address
     if listen is None and external is not None:
         raise ConfigError("kafka.external_advertised is set and kafka.external_listen is not: set both, or none")
-    if listen is not None and (external is None or not external[1] or config.own_external_advertised.startswith(":")):
+    if listen is not None and (external is None or not _is_an_address_of_one(*external)):
         raise ConfigError(
             f"kafka.external_listen is set, and kafka.external_advertised is {config.own_external_advertised!r}: "
             "clients need a host and a port, as in kafka.example:9094"

@@ -79,6 +79,13 @@ def test_what_kubernetes_tells_of_a_service_of_this_name_is_no_setting() -> None
         ({"KAFKA_SIDECAR_GROUPS__CONSUMER_HEARTBEAT_INTERVAL_MS": "50000"}, "is not less than groups.consumer_session_timeout_ms"),
         ({"KAFKA_SIDECAR_CONTROL__LISTEN": "0.0.0.0:9094"}, "set control.advertised to host:port"),
         ({"KAFKA_SIDECAR_CONTROL__ADVERTISED": "0.0.0.0:77"}, "other sidecars need a host and a port"),
+        ({"KAFKA_SIDECAR_KAFKA__ADVERTISED": "0.0.0.0:9092"}, "clients need a host and a port"),
+        ({"KAFKA_SIDECAR_KAFKA__LISTEN": "127.0.0.1:99999"}, "ports go to 65535"),
+        ({"KAFKA_SIDECAR_KAFKA__LISTN": "x:1"}, "kafka.listn is not a setting: did you mean kafka.listen?"),
+        ({"KAFKA_SIDECAR_KAFKA__QUUX": "1"}, "kafka.quux is not a setting: there are listen, "),
+        ({"KAFKA_SIDECAR_KAFKA__NAMESPACE": "public/__kafka"}, "kafka.namespace and groups.namespace are both public/__kafka"),
+        ({"KAFKA_SIDECAR_KAFKA__LISTED_NAMESPACES": "a/b,public/__kafka"}, "kafka.listed_namespaces and groups.namespace are both"),
+        ({"KAFKA_SIDECAR_CONTROL__LISTEN": "127.0.0.1:9092"}, "control.listen and kafka.listen are both 127.0.0.1:9092"),
     ],
 )
 def test_a_mistake_is_one_sentence(environment: dict[str, str], told: str) -> None:
