@@ -29,6 +29,7 @@ class _Command(NamedTuple):
     help: str
     arguments: Sequence[_Argument]
     ask: Callable[[ControlClient, argparse.Namespace], list[Row]]
+    none: str = "There are none."  # what is said where the answer is empty
 
 
 def add_ctl(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -52,7 +53,7 @@ def run(config: Config, options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(rows, indent=2))
     else:
-        for line in table(rows):
+        for line in table(rows) or [COMMANDS[options.what].none]:
             print(line)
     return 0
 
@@ -84,7 +85,7 @@ def _row(message: Message) -> Row:
 
 def table(rows: Sequence[Row]) -> list[str]:
     if not rows:
-        return ["There are none."]
+        return []
     names = list(rows[0])
     lines = [[name.replace("_", " ").upper() for name in names], *([_cell(row.get(name)) for name in names] for row in rows)]
     for place, name in enumerate(names):
@@ -171,8 +172,13 @@ COMMANDS: Final[Mapping[str, _Command]] = {
     ),
     "partitions": _Command(
         "list the partitions in use there", [_Argument("topic", str, "only of this topic (default: all)", False)], _partitions,
+        "None is open there. A sidecar opens a partition when a client asks for it.",
     ),
-    "groups": _Command("list the groups that it coordinates", [], _groups),
+    "groups": _Command(
+        "list the groups that it coordinates", [], _groups,
+        "It coordinates none at the moment. Without kafka.advertised a sidecar begins to when a client asks for a group; "
+        "kafka-consumer-groups --list asks all sidecars.",
+    ),
     "health": _Command(
         "end with 0 if it serves Kafka clients, else with 2", [_Argument("service", str, "ready (default) or live", False)], _health,
     ),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 import pytest
+from google.protobuf.message import Message
 
-from handler.admin.command import COMMANDS, _address, _row, table
+from handler.admin.command import COMMANDS, _address, _row, run, table
 from handler.cli import _parser
 from handler.config import Config, ControlConfig
 from handler.control.v1 import admin_pb2 as pb
@@ -24,7 +25,7 @@ def test_rows_are_a_table_with_numbers_to_the_right() -> None:
         "t               0  opening       0          0           0                   0  -             0                  0"
         "                       0",
     ]
-    assert table([]) == ["There are none."]
+    assert table([]) == []
 
 
 def test_the_control_port_is_that_of_the_configuration_unless_another_is_given() -> None:
@@ -47,3 +48,19 @@ def test_a_message_id_that_is_none_is_refused(given: str) -> None:
     options = _parser().parse_args(["ctl", "offset", "t", "0", given])
     with pytest.raises(ConfigError, match="write LEDGER:ENTRY"):
         COMMANDS["offset"].ask(None, options)  # type: ignore[arg-type]
+
+
+def test_an_empty_answer_says_what_it_means(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    class Idle:
+        def __init__(self, _: str) -> None: ...
+        def __enter__(self) -> Idle:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+        def groups(self) -> list[Message]:
+            return []
+
+    monkeypatch.setattr("handler.control.client.ControlClient", Idle)
+    asked = argparse.Namespace(what="groups", address="127.0.0.1:1", json=False)
+    assert run(Config(), asked) == 0
+    assert capsys.readouterr().out.startswith("It coordinates none at the moment.")
