@@ -338,8 +338,6 @@ def check(config: Config) -> None:
     for setting_name, given in named + [("kafka.listed_namespaces", one) for one in config.kafka.further_namespaces]:
         if not re.fullmatch(r"[a-zA-Z0-9_.=:-]+/[a-zA-Z0-9_.=:-]+", given):
             raise ConfigError(f"{setting_name} has {given!r}: write tenant/namespace")
-        if setting_name != "groups.namespace" and given == config.groups.namespace:
-            raise ConfigError(f"{setting_name} and groups.namespace are both {given}: internal topics need a namespace of their own")
     for name, lowest in (("default_partitions", 1), ("fetch_max_bytes", 1), ("node_id", 0), ("node_id_base", 0)):
         if getattr(config.kafka, name) < lowest:
             raise ConfigError(f"kafka.{name} must be {lowest} or more")

@@ -83,8 +83,6 @@ def test_what_kubernetes_tells_of_a_service_of_this_name_is_no_setting() -> None
         ({"KAFKA_SIDECAR_KAFKA__LISTEN": "127.0.0.1:99999"}, "ports go to 65535"),
         ({"KAFKA_SIDECAR_KAFKA__LISTN": "x:1"}, "kafka.listn is not a setting: did you mean kafka.listen?"),
         ({"KAFKA_SIDECAR_KAFKA__QUUX": "1"}, "kafka.quux is not a setting: there are listen, "),
-        ({"KAFKA_SIDECAR_KAFKA__NAMESPACE": "public/__kafka"}, "kafka.namespace and groups.namespace are both public/__kafka"),
-        ({"KAFKA_SIDECAR_KAFKA__LISTED_NAMESPACES": "a/b,public/__kafka"}, "kafka.listed_namespaces and groups.namespace are both"),
         ({"KAFKA_SIDECAR_CONTROL__LISTEN": "127.0.0.1:9092"}, "control.listen and kafka.listen are both 127.0.0.1:9092"),
     ],
 )

@@ -21,8 +21,7 @@ from handler.wire.messages.delete_groups import DeletableGroupResult, DeleteGrou
 async def _delete(services: Services, group_id: str) -> DeletableGroupResult:
     coordinator = services.groups.coordinator
     try:
-        committed = coordinator.committed_partitions(group_id)
-        error = await coordinator.delete_group(group_id)
+        error, committed = await coordinator.delete_group(group_id)
     except CoordinatorError as refused:
         return _refused(group_id, refused.error)
     if error is ErrorCode.NONE:

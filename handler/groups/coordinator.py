@@ -11,7 +11,6 @@ import secrets
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import Final, NamedTuple
 
 from handler.config import GroupsConfig
@@ -60,6 +59,11 @@ class CommittedOffset(NamedTuple):
     leader_epoch: int
     metadata: str
     topic_id: uuid.UUID | None = None
+
+
+class DeletedGroup(NamedTuple):
+    error: ErrorCode
+    committed: Sequence[TopicPartition] = ()  # of which it had offsets
 
 
 class Commit(NamedTuple):
@@ -297,9 +301,6 @@ class Coordinator:
         await shard.term.all_stored()
         return shard.offsets.get(group_id, {})
 
-    def committed_partitions(self, group_id: str) -> list[TopicPartition]:
-        return list(self.led_shard(group_id).offsets.get(group_id, {}))
-
     async def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, ErrorCode] | ErrorCode:
         shard = self.led_shard(group_id)
         group = shard.group(group_id)
@@ -314,7 +315,7 @@ class Coordinator:
                 errors[partition] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         await shard.term.all_stored()  # offsets that are being stored are deleted too
         deleted = {partition for partition in partitions if errors[partition] is ErrorCode.NONE}
-        gone = [Record(key, None) for key in _offset_keys(shard, group_id) if (key.topic, key.partition) in deleted]
+        gone = [Record(key, None) for key in shard.offset_keys(group_id) if (key.topic, key.partition) in deleted]
         await shard.term.store_and_wait(gone)
         return errors
 
@@ -345,24 +346,26 @@ class Coordinator:
             raise CoordinatorError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return [group for shard in self.shards for group in shard.groups.values()]
 
-    async def delete_group(self, group_id: str) -> ErrorCode:
+    async def delete_group(self, group_id: str) -> DeletedGroup:
         shard = self.led_shard(group_id)
         await shard.term.all_stored()  # offsets that are being stored are deleted too
         group = shard.group(group_id)
         if group is None:
             await shard.term.all_stored()  # somebody else may be deleting it, and that may fail
-            return ErrorCode.GROUP_ID_NOT_FOUND
+            return DeletedGroup(ErrorCode.GROUP_ID_NOT_FOUND)
         if not group.is_empty:
-            return ErrorCode.NON_EMPTY_GROUP
-        await shard.term.store_and_wait(self._removed(shard, group))
+            return DeletedGroup(ErrorCode.NON_EMPTY_GROUP)
+        records = self._removed(shard, group)
+        await shard.term.store_and_wait(records)
         if (again := shard.groups.get(group_id)) is not None:  # an offset that was on its way has made it, and is deleted as well
             shard.carry_out_effects(again)
-        return ErrorCode.NONE
+        committed = (record.key for record in records if isinstance(record.key, OffsetCommitKey))
+        return DeletedGroup(ErrorCode.NONE, [(key.topic, key.partition) for key in committed])
 
     def _removed(self, shard: Shard, group: Group) -> list[Record]:
         """The records that delete a group."""
         shard.remove(group)
-        return [*(Record(key, None) for key in _offset_keys(shard, group.group_id)), *group.deletion()]
+        return [*(Record(key, None) for key in shard.offset_keys(group.group_id)), *group.deletion()]
 
     async def expire_offsets(self) -> None:
         pace = Pace()
@@ -404,14 +407,6 @@ class Coordinator:
                 await pace.rest()
                 if shard.term.phase is Phase.LEADING:
                     _forget_offsets(shard, group, ids)
-
-
-def _offset_keys(shard: Shard, group_id: str) -> dict[OffsetCommitKey | PendingOffsetKey, None]:
-    """Of what a group has committed, or has pending in transactions: in the log, or on its way there."""
-    committed = (OffsetCommitKey(group_id, *partition) for partition in shard.offsets.get(group_id, {}))
-    written = (record.key for record in shard.term.under_way)
-    on_their_way = (key for key in written if isinstance(key, OffsetCommitKey | PendingOffsetKey) and key.group == group_id)
-    return dict.fromkeys(chain(committed, shard.pending.keys_of(group_id), on_their_way))
 
 
 def _is_being_committed(shard: Shard, group_id: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 from handler.config import GroupsConfig
@@ -23,7 +24,7 @@ from handler.groups.consumer.machine import ConsumerGroup, Times
 from handler.groups.consumer.members import GroupTooLarge, Topics
 from handler.groups.effects import Group, answer_waiting, carry_out
 from handler.groups.pending_offsets import PendingOffsets
-from handler.groups.records import Key, OffsetCommitKey, OffsetCommitValue, PendingOffsetKey, PendingOffsetValue, Record, Value
+from handler.groups.records import Key, OffsetCommitKey, OffsetCommitValue, OffsetKey, PendingOffsetKey, PendingOffsetValue, Record, Value
 from handler.groups.restored import restored
 from handler.groups.vocabulary import Now
 from handler.tasks import Pace, Pending
@@ -57,6 +58,7 @@ class Shard(TermState[Record]):
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, Offsets] = {}
         self.pending = PendingOffsets()
+        self._on_their_way: dict[str, dict[OffsetKey, int]] = {}  # by group: how often an offset is written, and not stored yet
         self.oversized: set[str] = set()  # consumer groups that could not be stored as they would have been
         self._context = context
         self.now = context.now
@@ -83,8 +85,16 @@ class Shard(TermState[Record]):
     def live_record_count(self) -> int:
         return len(self.groups) + len(self.pending) + sum(map(len, self.offsets.values()))
 
+    def on_written(self, records: Sequence[Record]) -> None:
+        for key, value in records:
+            if value is not None and isinstance(key, OffsetKey):
+                of_group = self._on_their_way.setdefault(key.group, {})
+                of_group[key] = of_group.get(key, 0) + 1
+
     def on_stored(self, record: Record) -> None:
         key, value = record
+        if value is not None and isinstance(key, OffsetKey):
+            self._note_arrival(key)
         if isinstance(key, PendingOffsetKey):
             self._apply_pending(key, value)
         if not isinstance(key, OffsetCommitKey):
@@ -96,8 +106,22 @@ class Shard(TermState[Record]):
         if value is not None and key.group not in self.groups:
             self.groups[key.group] = self.new_group(key.group)
 
+    def _note_arrival(self, key: OffsetKey) -> None:
+        of_group = self._on_their_way[key.group]
+        of_group[key] -= 1
+        if not of_group[key]:
+            del of_group[key]
+            if not of_group:
+                del self._on_their_way[key.group]
+
+    def offset_keys(self, group_id: str) -> dict[OffsetKey, None]:
+        """Of what a group has committed, or has pending in transactions: in the log, or on its way there."""
+        committed = (OffsetCommitKey(group_id, *partition) for partition in self.offsets.get(group_id, {}))
+        return dict.fromkeys(chain(committed, self.pending.keys_of(group_id), self._on_their_way.get(group_id, ())))
+
     def on_unloaded(self) -> None:
         self._timers.clear()
+        self._on_their_way = {}
         groups, self.groups = self.groups, {}
         self.offsets, self._replayed, self._legacy = {}, {}, {}
         self.pending = PendingOffsets()

@@ -17,7 +17,7 @@ from handler.groups.classic.members import (
 )
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH, HeartbeatResult, MemberHeartbeat
-from handler.groups.coordinator import Commit, CommittedOffset
+from handler.groups.coordinator import Commit, CommittedOffset, DeletedGroup
 from handler.groups.records import GroupMetadataKey
 from handler.groups.records.consumer import ConsumerGroupMetadataKey
 from handler.groups.records.offsets import OffsetCommitKey
@@ -283,9 +283,9 @@ def test_commits_are_those_of_the_members_epoch(bench: Bench) -> None:
 def test_an_empty_consumer_group_is_deleted_and_stays_so(bench: Bench) -> None:
     client = new(bench, "m1")
     commit(bench, client, 3)
-    assert bench.answer(bench.coordinator.delete_group(GROUP), ErrorCode) is ErrorCode.NON_EMPTY_GROUP
+    assert bench.answer(bench.coordinator.delete_group(GROUP), DeletedGroup).error is ErrorCode.NON_EMPTY_GROUP
     client.leave()
-    assert bench.answer(bench.coordinator.delete_group(GROUP), ErrorCode) is NONE
+    assert bench.answer(bench.coordinator.delete_group(GROUP), DeletedGroup).error is NONE
     new_term(bench)
     assert bench.group is None
     assert kept(bench) is None

@@ -13,7 +13,7 @@ import uvloop
 
 from handler.config import GroupsConfig
 from handler.coordination.errors import CoordinatorError
-from handler.coordination.term import Phase
+from handler.coordination.term import Phase, Term
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import JoinResult, MemberIdentity, MemberJoin, MemberSync, SyncResult
 from handler.groups.coordinator import Commit, CommittedOffset, Coordinator
@@ -75,7 +75,7 @@ class Sidecar:
         return await self.asked(self.coordinator.sync(request, group), SyncResult)
 
     def kept(self, group: str = "g") -> int | None:
-        self.coordinator.committed_partitions(group)  # or it does not lead
+        self.coordinator.term_of(group)  # or it does not lead
         found = self.shard.offsets.get(group, {}).get(T0)
         return None if found is None else found.offset
 
@@ -248,7 +248,7 @@ async def test_a_process_that_stood_still_loads_its_groups_again_before_it_answe
     await sidecar.commit(7)
     sidecar.skew = 30.0
     with pytest.raises(CoordinatorError):
-        sidecar.coordinator.committed_partitions("g")
+        sidecar.coordinator.term_of("g")
     await sidecar.lead()
     assert sidecar.offsets.terms == 2
     assert sidecar.kept() == 7
@@ -263,7 +263,7 @@ async def test_a_deleted_group_is_gone_with_what_was_committed_before(sidecar: S
     assert sidecar.offsets.owner is not None
     sidecar.offsets.owner.let_go()
     assert await commit == {T0: NONE}
-    assert await delete is NONE
+    assert await delete == (NONE, [T0])
     assert sidecar.kept() is None
     other = await successor(sidecar)
     assert other.kept() is None
@@ -322,7 +322,7 @@ async def test_bad_requests_are_refused(sidecar: Sidecar) -> None:
     assert await sidecar.commit(1, metadata="x" * 5_000) == {T0: ErrorCode.OFFSET_METADATA_TOO_LARGE}
     assert await sidecar.commit(1, member="m", generation=3) == {T0: ErrorCode.GROUP_ID_NOT_FOUND}
     with pytest.raises(CoordinatorError) as refused:
-        sidecar.coordinator.committed_partitions("")
+        sidecar.coordinator.term_of("")
     assert refused.value.error is ErrorCode.INVALID_GROUP_ID
     short = MemberJoin("", None, "c", "/h", 10, 60_000, "consumer", (("range", b""),), False, True, "m-1")
     answer = await sidecar.coordinator.join(short, "g")
@@ -459,7 +459,7 @@ async def test_what_is_deleted_is_not_committed_by_a_transaction_that_was_open(s
     if deletes == "the offset":
         assert await coordinator.delete_offsets("g", [T0]) == {T0: NONE}
     else:
-        assert await coordinator.delete_group("g") is NONE
+        assert (await coordinator.delete_group("g")).error is NONE
     await coordinator.end_transaction(0, 5, 1, True)
     assert sidecar.kept() is None
     other = await successor(sidecar)
@@ -486,10 +486,26 @@ async def test_what_is_deleted_is_not_committed_by_a_transaction_that_is_just_en
         await asyncio.sleep(0)
         owner.let_go()
     owner.let_go()
-    assert await deleting == ({T0: NONE} if deletes == "the offset" else NONE)
+    assert await deleting == ({T0: NONE} if deletes == "the offset" else (NONE, [("t", 1), T0]))
     await asyncio.gather(ending, other)
     assert sidecar.kept() is None
     assert (coordinator.describe("g") is None) is (deletes == "the group")
+
+
+async def test_many_groups_are_deleted_at_once_and_none_looks_through_what_the_others_write(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = [f"g{number}" for number in range(100)]
+    for group in groups:
+        await sidecar.commit(1, group=group)
+
+    def looked(_: object) -> None:
+        raise AssertionError("it grows with the square of the groups")
+
+    monkeypatch.setattr(Term, "under_way", property(looked))
+    deleted = await asyncio.gather(*(sidecar.coordinator.delete_group(group) for group in groups))
+    assert deleted == [(NONE, [T0])] * len(groups)
+    assert not sidecar.shard.groups
 
 
 async def test_a_commit_of_the_topic_that_has_come_since_outlives_the_news_that_the_one_before_is_gone(sidecar: Sidecar) -> None:

@@ -27,12 +27,13 @@ from handler.groups.records.pending import (
 from handler.groups.records.subscription import subscribed_topics
 
 __all__ = [
-    "GroupMetadataKey", "GroupMetadataValue", "Key", "MemberValue", "OffsetCommitKey", "OffsetCommitValue", "PendingOffsetKey",
+    "GroupMetadataKey", "GroupMetadataValue", "Key", "MemberValue", "OffsetCommitKey", "OffsetCommitValue", "OffsetKey", "PendingOffsetKey",
     "PendingOffsetValue", "Record",
     "RecordUnreadable", "Value", "read_key", "read_record", "subscribed_topics", "write_key", "write_value",
 ]  # fmt: skip
 
-Key = OffsetCommitKey | GroupMetadataKey | ConsumerKey | PendingOffsetKey
+OffsetKey = OffsetCommitKey | PendingOffsetKey  # each has a group, a topic and a partition
+Key = OffsetKey | GroupMetadataKey | ConsumerKey
 Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue | PendingOffsetValue
 
 
