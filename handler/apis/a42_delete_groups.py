@@ -5,7 +5,6 @@ v2  flexible (KIP-482)
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,20 +12,16 @@ from handler.apis.api import Api, Call, Services
 from handler.apis.routing.fan_out import Parts, ask_peer, fan_out
 from handler.apis.topics import pulsar_partitions
 from handler.coordination.directory import Leader
-from handler.coordination.errors import CoordinatorError
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
 
-async def _delete(services: Services, group_id: str) -> DeletableGroupResult:
-    coordinator = services.groups.coordinator
-    try:
-        error, committed = await coordinator.delete_group(group_id)
-    except CoordinatorError as refused:
-        return _refused(group_id, refused.error)
-    if error is ErrorCode.NONE:
-        services.mirror.deleted(group_id, pulsar_partitions(services, committed))
-    return DeletableGroupResult(group_id=group_id, error_code=error)
+async def _delete(services: Services, group_ids: Sequence[str]) -> list[DeletableGroupResult]:
+    deleted = await services.groups.coordinator.delete_groups(group_ids)
+    for group_id, one in deleted.items():
+        if one.error is ErrorCode.NONE:
+            services.mirror.deleted(group_id, pulsar_partitions(services, one.committed))
+    return [DeletableGroupResult(group_id=group_id, error_code=deleted[group_id].error) for group_id in group_ids]
 
 
 def _refused(group_id: str, error: ErrorCode) -> DeletableGroupResult:
@@ -35,7 +30,7 @@ def _refused(group_id: str, error: ErrorCode) -> DeletableGroupResult:
 
 async def _handle(services: Services, call: Call, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     async def here(groups: Sequence[str]) -> list[DeletableGroupResult]:
-        return await asyncio.gather(*(_delete(services, group_id) for group_id in groups))
+        return await _delete(services, groups)
 
     async def elsewhere(leader: Leader, groups: Sequence[str]) -> Sequence[DeletableGroupResult]:
         return (await ask_peer(services, call, leader, DeleteGroupsRequest(groups_names=groups), DeleteGroupsResponse)).results

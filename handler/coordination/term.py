@@ -58,10 +58,6 @@ class TermState(Protocol[RecordOf]):
         """Requests are served from now on; loading took so long."""
         ...
 
-    def on_written(self, records: Sequence[RecordOf]) -> None:
-        """Records of this term are on their way to the log. Each is stored, or the term ends."""
-        return  # most need not know
-
     def on_stored(self, record: RecordOf) -> None:
         """A record of this term is in the log."""
         ...
@@ -225,7 +221,6 @@ class Term(Generic[R]):
         number = self._write_number
         self._write_number += 1
         self._writes[number] = records, done
-        self._state.on_written(records)  # first: a receipt may come at once
         try:
             term_log.append(records, partial(self._stored, number))
         except PulsarError as error:

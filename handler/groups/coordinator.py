@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -28,12 +29,12 @@ from handler.groups.consumer_group_requests import ConsumerGroupRequests
 from handler.groups.conversion import get_or_create_classic_group
 from handler.groups.effects import Group
 from handler.groups.expiry import expired
-from handler.groups.records import OffsetCommitKey, OffsetCommitValue, PendingOffsetKey, PendingOffsetValue, Record
+from handler.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetKey, PendingOffsetKey, PendingOffsetValue, Record
 from handler.groups.shard import Offsets, Shard, ShardContext, TopicPartition
 from handler.groups.topics_image import TopicsImage
 from handler.groups.vocabulary import CONSUMER_PROTOCOL, Now
 from handler.pulsar.errors import PulsarError
-from handler.tasks import KeptAlive, Pace, every, pause, within
+from handler.tasks import KeptAlive, Pace, every, gathered, pause, within
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
@@ -48,6 +49,8 @@ EXPIRY_SECONDS: Final = 600.0
 REFRESH_SECONDS: Final = 10.0
 # Of many topics so many a second are looked at, so that the admin API has time for others.
 REFRESHED_PER_SECOND: Final = 50
+# So many groups and offsets are deleted in one piece: some milliseconds.
+DELETED_TOGETHER: Final = 1_000
 
 OnCommitted = Callable[[OffsetCommitKey, OffsetCommitValue], None]  # told of every commit that is stored
 
@@ -315,7 +318,7 @@ class Coordinator:
                 errors[partition] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         await shard.term.all_stored()  # offsets that are being stored are deleted too
         deleted = {partition for partition in partitions if errors[partition] is ErrorCode.NONE}
-        gone = [Record(key, None) for key in shard.offset_keys(group_id) if (key.topic, key.partition) in deleted]
+        gone = [Record(key, None) for key in shard.offset_keys([group_id])[group_id] if (key.topic, key.partition) in deleted]
         await shard.term.store_and_wait(gone)
         return errors
 
@@ -346,26 +349,31 @@ class Coordinator:
             raise CoordinatorError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return [group for shard in self.shards for group in shard.groups.values()]
 
-    async def delete_group(self, group_id: str) -> DeletedGroup:
-        shard = self.led_shard(group_id)
-        await shard.term.all_stored()  # offsets that are being stored are deleted too
-        group = shard.group(group_id)
-        if group is None:
-            await shard.term.all_stored()  # somebody else may be deleting it, and that may fail
-            return DeletedGroup(ErrorCode.GROUP_ID_NOT_FOUND)
-        if not group.is_empty:
-            return DeletedGroup(ErrorCode.NON_EMPTY_GROUP)
-        records = self._removed(shard, group)
-        await shard.term.store_and_wait(records)
-        if (again := shard.groups.get(group_id)) is not None:  # an offset that was on its way has made it, and is deleted as well
-            shard.carry_out_effects(again)
-        committed = (record.key for record in records if isinstance(record.key, OffsetCommitKey))
-        return DeletedGroup(ErrorCode.NONE, [(key.topic, key.partition) for key in committed])
+    async def delete_groups(self, group_ids: Sequence[str]) -> dict[str, DeletedGroup]:
+        """What has become of each."""
+        of_shards: dict[Shard, list[str]] = {}
+        deleted: dict[str, DeletedGroup] = {}
+        for group_id in dict.fromkeys(group_ids):
+            try:
+                of_shards.setdefault(self.led_shard(group_id), []).append(group_id)
+            except CoordinatorError as refused:
+                deleted[group_id] = DeletedGroup(refused.error)
+        for of_shard in await gathered(self._delete(shard, groups) for shard, groups in of_shards.items()):
+            deleted |= of_shard
+        return deleted
 
-    def _removed(self, shard: Shard, group: Group) -> list[Record]:
-        """The records that delete a group."""
-        shard.remove(group)
-        return [*(Record(key, None) for key in shard.offset_keys(group.group_id)), *group.deletion()]
+    async def _delete(self, shard: Shard, group_ids: Sequence[str]) -> dict[str, DeletedGroup]:
+        deleted: dict[str, DeletedGroup] = {}
+        left = deque(group_ids)
+        try:
+            await shard.term.all_stored()  # a commit that is being stored may make a group
+            while left:
+                piece = _delete_all(shard, _taken(left, shard.offsets))
+                await shard.term.all_stored()
+                deleted |= {group_id: _as_it_is_now(shard, group_id, one) for group_id, one in piece.items()}
+        except CoordinatorError as refused:
+            return dict.fromkeys(group_ids, DeletedGroup(refused.error)) | deleted
+        return deleted
 
     async def expire_offsets(self) -> None:
         pace = Pace()
@@ -386,7 +394,7 @@ class Coordinator:
         if gone:
             log.info("group %s: %d offsets have expired", group.group_id, len(gone))
         if is_over:
-            shard.term.store(self._removed(shard, group))
+            shard.term.store(_removed(shard, group, [OffsetCommitKey(group.group_id, *partition) for partition in offsets]))
         else:
             shard.term.store([Record(OffsetCommitKey(group.group_id, *partition), None) for partition in gone])
 
@@ -407,6 +415,49 @@ class Coordinator:
                 await pace.rest()
                 if shard.term.phase is Phase.LEADING:
                     _forget_offsets(shard, group, ids)
+
+
+def _taken(left: deque[str], offsets: Mapping[str, Offsets]) -> list[str]:
+    """So many groups that others need not wait long while they are deleted."""
+    taken: list[str] = []
+    room = DELETED_TOGETHER
+    while left and room > 0:
+        taken.append(left.popleft())
+        room -= 1 + len(offsets.get(taken[-1], ()))
+    return taken
+
+
+def _delete_all(shard: Shard, group_ids: Sequence[str]) -> dict[str, DeletedGroup]:
+    """Write the deletions of these groups."""
+    keys = shard.offset_keys(group_ids)
+    deleted: dict[str, DeletedGroup] = {}
+    for group_id, of_group in keys.items():
+        group = shard.group(group_id)
+        if group is None:  # somebody else may be deleting it, and that may fail: it is said when all is stored
+            deleted[group_id] = DeletedGroup(ErrorCode.GROUP_ID_NOT_FOUND)
+        elif not group.is_empty:
+            deleted[group_id] = DeletedGroup(ErrorCode.NON_EMPTY_GROUP)
+        else:
+            shard.term.store(_removed(shard, group, of_group))
+            committed = [(key.topic, key.partition) for key in of_group if isinstance(key, OffsetCommitKey)]
+            deleted[group_id] = DeletedGroup(ErrorCode.NONE, committed)
+    return deleted
+
+
+def _removed(shard: Shard, group: Group, offsets: Iterable[OffsetKey]) -> list[Record]:
+    """The records that delete a group, and its offsets with it."""
+    shard.remove(group)
+    return [*(Record(key, None) for key in offsets), *group.deletion()]
+
+
+def _as_it_is_now(shard: Shard, group_id: str, deleted: DeletedGroup) -> DeletedGroup:
+    """When its deletion is stored, and what was on its way before."""
+    if deleted.error is not ErrorCode.NONE:
+        return deleted
+    if (again := shard.groups.get(group_id)) is not None:  # an offset that was on its way has made it, and is deleted as well
+        shard.carry_out_effects(again)
+    since = shard.offsets.get(group_id, {})  # committed behind the deletion
+    return deleted._replace(committed=[partition for partition in deleted.committed if partition not in since])
 
 
 def _is_being_committed(shard: Shard, group_id: str) -> bool:

@@ -89,11 +89,9 @@ class PendingOffsets:
         """The partitions of which it is not known yet what will be committed (KIP-447)."""
         return frozenset((one.topic, one.partition) for one in self._of_partition if one.group == group)
 
-    def keys_of(self, group: str) -> Iterator[PendingOffsetKey]:
-        """Of all that is pending of a group."""
-        for committed, pending in self._of_partition.items():
-            if committed.group == group:
-                yield from pending
+    def keys(self) -> Iterator[PendingOffsetKey]:
+        """Of all that is pending."""
+        return chain.from_iterable(self._of_producer.values())
 
     def of_partitions(self, those: Iterable[OffsetCommitKey]) -> Iterator[Record]:
         """What is pending of them."""

@@ -8,7 +8,7 @@ that gets a new id). Another classic JoinGroup or a Heartbeat does not wait, as 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
@@ -58,7 +58,6 @@ class Shard(TermState[Record]):
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, Offsets] = {}
         self.pending = PendingOffsets()
-        self._on_their_way: dict[str, dict[OffsetKey, int]] = {}  # by group: how often an offset is written, and not stored yet
         self.oversized: set[str] = set()  # consumer groups that could not be stored as they would have been
         self._context = context
         self.now = context.now
@@ -85,16 +84,8 @@ class Shard(TermState[Record]):
     def live_record_count(self) -> int:
         return len(self.groups) + len(self.pending) + sum(map(len, self.offsets.values()))
 
-    def on_written(self, records: Sequence[Record]) -> None:
-        for key, value in records:
-            if value is not None and isinstance(key, OffsetKey):
-                of_group = self._on_their_way.setdefault(key.group, {})
-                of_group[key] = of_group.get(key, 0) + 1
-
     def on_stored(self, record: Record) -> None:
         key, value = record
-        if value is not None and isinstance(key, OffsetKey):
-            self._note_arrival(key)
         if isinstance(key, PendingOffsetKey):
             self._apply_pending(key, value)
         if not isinstance(key, OffsetCommitKey):
@@ -106,22 +97,18 @@ class Shard(TermState[Record]):
         if value is not None and key.group not in self.groups:
             self.groups[key.group] = self.new_group(key.group)
 
-    def _note_arrival(self, key: OffsetKey) -> None:
-        of_group = self._on_their_way[key.group]
-        of_group[key] -= 1
-        if not of_group[key]:
-            del of_group[key]
-            if not of_group:
-                del self._on_their_way[key.group]
-
-    def offset_keys(self, group_id: str) -> dict[OffsetKey, None]:
-        """Of what a group has committed, or has pending in transactions: in the log, or on its way there."""
-        committed = (OffsetCommitKey(group_id, *partition) for partition in self.offsets.get(group_id, {}))
-        return dict.fromkeys(chain(committed, self.pending.keys_of(group_id), self._on_their_way.get(group_id, ())))
+    def offset_keys(self, groups: Collection[str]) -> dict[str, dict[OffsetKey, None]]:
+        """By group, of what these have committed, or have pending in transactions: in the log, or on its way there. One look for all."""
+        keys: dict[str, dict[OffsetKey, None]] = {group: {} for group in groups}
+        for group, of_group in keys.items():
+            of_group.update((OffsetCommitKey(group, *partition), None) for partition in self.offsets.get(group, {}))
+        for key in chain(self.pending.keys(), (record.key for record in self.term.under_way)):
+            if isinstance(key, OffsetKey) and key.group in keys:
+                keys[key.group][key] = None
+        return keys
 
     def on_unloaded(self) -> None:
         self._timers.clear()
-        self._on_their_way = {}
         groups, self.groups = self.groups, {}
         self.offsets, self._replayed, self._legacy = {}, {}, {}
         self.pending = PendingOffsets()

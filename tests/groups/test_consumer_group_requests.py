@@ -280,12 +280,19 @@ def test_commits_are_those_of_the_members_epoch(bench: Bench) -> None:
     assert kept(bench) == 3
 
 
+def delete(bench: Bench) -> ErrorCode:
+    def refused(error: ErrorCode) -> dict[str, DeletedGroup]:
+        return {GROUP: DeletedGroup(error)}
+
+    return bench.answer(bench.coordinator.delete_groups([GROUP]), refused)[GROUP].error
+
+
 def test_an_empty_consumer_group_is_deleted_and_stays_so(bench: Bench) -> None:
     client = new(bench, "m1")
     commit(bench, client, 3)
-    assert bench.answer(bench.coordinator.delete_group(GROUP), DeletedGroup).error is ErrorCode.NON_EMPTY_GROUP
+    assert delete(bench) is ErrorCode.NON_EMPTY_GROUP
     client.leave()
-    assert bench.answer(bench.coordinator.delete_group(GROUP), DeletedGroup).error is NONE
+    assert delete(bench) is NONE
     new_term(bench)
     assert bench.group is None
     assert kept(bench) is None

@@ -124,7 +124,7 @@ async def fetch(coordinator: Coordinator, topic: str, group: str, index: int) ->
 
 async def delete(coordinator: Coordinator, group: str) -> bool:
     """Whether there was one."""
-    told = (await coordinator.delete_group(group)).error
+    told = (await coordinator.delete_groups([group]))[group].error
     if told not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
         raise Refused(told)
     return told is ErrorCode.NONE
