@@ -63,7 +63,7 @@ MUTANTS: Final = {
     ),
     "gaps-are-nothing": Mutant("what retention took unread changes nothing", f"{FOLD}.is_gap", lambda _: lambda *_: False),
     "duplicates-are-new": Mutant("a batch that is known is accepted once more", f"{PRODUCERS}.check", _accepts_duplicates),
-    "sent-again-is-new": Mutant("an entry that was sent again is judged as another", f"{FOLD}._is_resent", lambda _: lambda *_: False),
+    "sent-again-is-new": Mutant("an entry that was sent again is judged as another", f"{FOLD}._note_batches", lambda _: lambda *_: 0),
     "not-renumbered": Mutant("what was overtaken keeps its sequence", f"{IN_FLIGHT}.renumber_overtaken", lambda _: lambda *_: None),
     "renumbered-backwards": Mutant("what is sent again is numbered wrongly", f"{IN_FLIGHT}.renumber_overtaken", _renumbers_all_backwards),
     "retries-are-new": Mutant("a retry does not share its first try's outcome", f"{IN_FLIGHT}.retry_target", lambda _: lambda *_: None),
