@@ -310,7 +310,9 @@ class Sidecar:
         """Another sidecar has deleted them."""
         for topic in topics:
             with contextlib.suppress(InvalidTopicName):
-                self.services.catalog.gone(self.services.catalog.names.parse(topic))
+                name = self.services.catalog.names.parse(topic)
+                self.services.catalog.gone(name)
+                self.partitions.forget_topic(name.pulsar)  # who reads here is not given records of it any more
         self.services.groups.coordinator.forget_topics(topics)
         await self.services.groups.coordinator.forget_offsets(topics)
 

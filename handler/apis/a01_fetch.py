@@ -2,8 +2,8 @@
 
 Answered at once when there is enough, else when there is or when max_wait is over. The first
 partition with data gives at least one batch, however large (KIP-74); a fetch within a batch gets
-the whole batch. Leader epoch is always 0. An offset outside the log is OFFSET_OUT_OF_RANGE; beyond the end that is
-known here it waits until the end is confirmed. While clients do not take their answers no records are given.
+the whole batch. Leader epoch is always 0. An offset outside of the log is OFFSET_OUT_OF_RANGE; outside of what is known
+here it waits until the log is confirmed to end there. While clients do not take their answers no records are given.
 
 v4   isolation level (KIP-98)
 v5   the log start in the response
@@ -280,7 +280,7 @@ class _DelayedFetch:
             run = self._read_one(wanted, partition, limit - size, first=may_give and size == 0)
             if run is None:
                 awaits_an_end = awaits_an_end or (
-                    isinstance(partition, Partition) and partition.is_open and partition.is_beyond_the_end(wanted.offset)
+                    isinstance(partition, Partition) and partition.is_open and partition.is_outside(wanted.offset)
                 )
             size += 0 if run is None else run.size
             runs.append(run)

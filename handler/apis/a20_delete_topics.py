@@ -21,6 +21,7 @@ from handler.coordination.directory import Leader
 from handler.fleet.peers import PeerUnavailable
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError, Undescribed
+from handler.tasks import in_slices, within
 from handler.topics.names import InvalidTopicName, TopicName
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
@@ -28,6 +29,8 @@ from handler.wire.messages.delete_topics import DeletableTopicResult, DeleteTopi
 log = logging.getLogger(__name__)
 
 NO_TOPIC: Final = uuid.UUID(int=0)
+# A sidecar that died a moment ago is listed for up to a minute. Clients wait half a minute for the whole request.
+TELL_SECONDS: Final = 5.0
 
 
 async def _name(services: Services, named: str | None, topic_id: uuid.UUID | None) -> TopicName | ErrorCode:
@@ -86,31 +89,33 @@ async def _described(services: Services, name: TopicName, *, must_have_id: bool)
     return _Described(topic.partitions, topic.partitioned, topic.topic_id)
 
 
-async def _forget_offsets(services: Services, topics: Mapping[str, uuid.UUID | None]) -> None:
-    """Offsets that groups have committed of a topic go with it, wherever the groups are coordinated.
+async def _forget_everywhere(services: Services, topics: Mapping[str, uuid.UUID | None]) -> None:
+    """No sidecar serves the topics any more, and the offsets that groups have committed of them go, wherever the groups are coordinated.
 
-    Where this can't be told, or comes too late, the topic's id in the commits shows that they are of another.
+    A sidecar that can't be told sees for itself that the topic is gone, a moment later. The topic's id in the commits shows that they
+    are of another.
     """
     services.groups.coordinator.forget_topics(topics)
     await asyncio.gather(services.groups.coordinator.forget_offsets(topics), _tell_others(services, topics))
 
 
 async def _tell_others(services: Services, topics: Mapping[str, uuid.UUID | None]) -> None:
+    names = ", ".join(topics)
     try:
-        others = await services.groups.leaders.known_leaders()
+        others = await services.groups.leaders.known_others()
     except PulsarError as error:
-        log.warning("committed offsets of the deleted topics %s stay: %s", ", ".join(topics), error)
+        log.warning("no other sidecar was told that %s was deleted: offsets that groups have committed of it stay: %s", names, error)
         return
 
     in_full = {services.names.parse(topic).pulsar: topic_id for topic, topic_id in topics.items()}
 
-    async def tell(leader: Leader) -> None:
+    async def tell(other: Leader) -> None:
         try:
-            await services.peers.topics_deleted(leader.control, leader.name, in_full)
-        except PeerUnavailable as error:
-            log.warning("committed offsets of the deleted topics %s may stay: %s", ", ".join(topics), error)
+            await within(TELL_SECONDS, services.peers.topics_deleted(other.control, other.name, in_full))
+        except (PeerUnavailable, TimeoutError) as error:
+            log.warning("the sidecar at %s was not told that %s was deleted: %s", other.control, names, str(error) or "it does not answer")
 
-    await asyncio.gather(*(tell(leader) for leader in others if leader.control))
+    await in_slices(tell, [other for other in others if other.control])
 
 
 async def _handle(services: Services, call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
@@ -120,7 +125,7 @@ async def _handle(services: Services, call: Call, request: DeleteTopicsRequest) 
     # A topic whose id is not known leaves its commits: a deletion without an id would take those of the next topic of its name, too.
     deleted = {result.name: result.topic_id or NO_TOPIC for result in results if result.name and result.error_code is ErrorCode.NONE}
     if deleted:
-        await _forget_offsets(services, deleted)
+        await _forget_everywhere(services, deleted)
     return DeleteTopicsResponse(responses=results)
 
 

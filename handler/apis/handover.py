@@ -41,7 +41,7 @@ async def _warm_heir(services: Services, heir: Leader, partitions: Sequence[str]
         async with asyncio.timeout(WARM_SECONDS):
             await services.peers.warm(heir.control, heir.name, partitions)
     except (PeerUnavailable, TimeoutError) as error:
-        log.info("sidecar %d opens what it leads when clients come: %s", heir.node, error or "no answer in time")
+        log.info("sidecar %d opens what it leads when clients come: %s", heir.node, str(error) or "no answer in time")
 
 
 def _heir(services: Services, partition: str) -> Leader | None:

@@ -97,6 +97,10 @@ class Directory:
         await self._look()
         return {other.namespace for other in (*self._others.values(), *self._visitors)} - {""}
 
+    async def look_now(self) -> None:
+        """Raises PulsarError. Whoever has just come is seen too."""
+        await self._asking.call(None, self._ask)
+
     async def _look(self) -> None:
         now = self._clock()
         if now - self._learnt_at < FRESH_SECONDS:

@@ -72,7 +72,7 @@ class KeptStates:
         except TopicMissing:
             return None
         except (PulsarError, TimeoutError) as error:
-            log.warning("%s can't be read, so logs are read instead: %s", self.topic, error or "no answer")
+            log.warning("%s can't be read, so logs are read instead: %s", self.topic, str(error) or "no answer")
             return None
 
     async def look_up(self, key: bytes) -> Kept | None:

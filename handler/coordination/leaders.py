@@ -149,6 +149,14 @@ class Leaders:
         except TopicMissing:
             return []  # nothing was coordinated yet
 
+    async def known_others(self) -> list[Leader]:
+        """All other sidecars that Pulsar lists now, whether they coordinate or not."""
+        try:
+            await self._directory.look_now()
+        except TopicMissing:
+            return []  # nothing was coordinated yet
+        return list({other.name: other for other in self._all_others}.values())
+
     def is_here(self, key: str) -> bool:
         """Whether the key is coordinated here, as far as this sidecar knows."""
         return bool(self._shards) and self._shards.of(key).term.phase is not Phase.WAITING
@@ -195,7 +203,7 @@ class Leaders:
                 async with asyncio.timeout_at(until if known is None else self._loop.time() + KNOWN_SECONDS):
                     leader = await self._directory.leader(number)
             except (PulsarError, TimeoutError) as error:
-                limited.info("who coordinates %s can't be found out: %s", self._shards[number].term.name, error or "no answer")
+                limited.info("who coordinates %s can't be found out: %s", self._shards[number].term.name, str(error) or "no answer")
             if leader is not None and leader.name != self._own.name:
                 return leader
             if self._loop.time() >= until:

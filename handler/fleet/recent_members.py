@@ -87,7 +87,7 @@ class RecentMembers:
         try:
             await within(LOAD_SECONDS, self._stored.all_now())
         except (PulsarError, TimeoutError) as error:
-            log.info("who has been a member of the fleet lately can't be told: %s", error or "no answer")
+            log.info("who has been a member of the fleet lately can't be told: %s", str(error) or "no answer")
 
     def begin(self) -> None:
         """This sidecar is a member from now on."""
@@ -102,7 +102,7 @@ class RecentMembers:
             try:
                 await within(PUT_SECONDS, self._put())
             except (PulsarError, TimeoutError) as error:
-                log.info("that this sidecar is a member of the fleet can't be stored: %s", error or "no answer")
+                log.info("that this sidecar is a member of the fleet can't be stored: %s", str(error) or "no answer")
             await asyncio.sleep(PUT_SECONDS)
 
     async def _put(self) -> None:

@@ -43,7 +43,7 @@ class RequestsAwaitingTopics:
         try:
             await within(LEARN_SECONDS, self._learn(member, required))
         except (PulsarError, TimeoutError) as error:
-            log.warning("member %s of group %s has to wait: its topics can't be looked up: %s", member[1], member[0], error or "no answer")
+            log.warning("member %s of group %s has to wait: its topics are not known: %s", member[1], member[0], str(error) or "no answer")
             raise CoordinatorError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error  # clients ask again
 
     async def _learn(self, member: Member, required: Callable[[], RequiredTopics]) -> None:

@@ -106,7 +106,7 @@ class LateTransactions:
         try:
             await self._hide_late(undecided, ask)
         except (SidecarError, TimeoutError) as error:
-            limited.info("partition %s: which of its transactions have ended is asked again: %s", self._name, error or "no answer came")
+            limited.info("partition %s: which of its transactions have ended is asked again: %s", self._name, str(error) or "no answer")
         except Exception:
             metrics.INTERNAL_ERRORS.labels("late_transactions").inc()
             limited.exception("partition %s: late transactions could not be looked for", self._name)

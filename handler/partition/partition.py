@@ -496,9 +496,9 @@ class Partition:
                     metrics.INTERNAL_ERRORS.labels("watcher").inc()
                     limited.exception("partition %s: a waiting consumer could not be told", self.name)
 
-    def is_beyond_the_end(self, offset: int) -> bool:
-        """Whether `offset` lies behind the end that is known here."""
-        return offset > self._fold.next_offset
+    def is_outside(self, offset: int) -> bool:
+        """Whether `offset` lies before the start or behind the end that is known here."""
+        return not self.log_start <= offset <= self._fold.next_offset
 
     def is_quiet(self, offset: int, log_start: int, now: float) -> bool:
         """Whether a consumer at `offset` that knows of `log_start` has nothing to learn, and will be told when it has (see `watch`).
@@ -513,17 +513,16 @@ class Partition:
     def read(self, offset: int, max_bytes: int, at_least_one: bool, since: float) -> FetchedRun | None:
         """Batches from `offset` on; an empty run at the end; None when they are on their way (see `watch`).
 
-        `since` is when the request came. Beyond the end that is known here only an end that was confirmed
-        after that may refuse it: another sidecar may have written, and told its client, since then.
+        `since` is when the request came. An offset outside of the log that is known here is refused only when the
+        end was confirmed after that: another sidecar may have written, and told its client, since then, and the
+        topic may have been deleted and made anew, where the log that is known begins behind the new one.
         """
         if self.ended is not None:
             return FetchedRun([], 0, offset, self.ended)
         now = self._loop.time()
         self.used_at = now
         self._tail.want()
-        if offset < self.log_start:
-            return FetchedRun([], 0, offset, ErrorCode.OFFSET_OUT_OF_RANGE)
-        if self.is_beyond_the_end(offset):
+        if self.is_outside(offset):
             confirmed = self._log_end.is_confirmed_since(since)
             return FetchedRun([], 0, offset, ErrorCode.OFFSET_OUT_OF_RANGE) if confirmed else None
         if offset == self._fold.next_offset:

@@ -140,7 +140,7 @@ class PartitionTable:
 
     def forget_topic(self, pulsar_topic: str) -> None:
         prefix = pulsar_topic + "-partition-"
-        for name in [name for name in self._partitions if name.startswith(prefix)]:
+        for name in [name for name in self._partitions if name.startswith(prefix) or name == pulsar_topic]:
             self.forget(name)
 
     async def _tick(self) -> None:

@@ -69,7 +69,7 @@ class Committer:
         try:
             asyncio.run(asyncio.wait_for(self._store(self._bootstrap, group, offsets), COMMIT_SECONDS))
         except (KafkaError, SidecarError, OSError, TimeoutError) as error:
-            log.warning("the progress of group %s is not committed at %s yet: %s", group, self._bootstrap, error or "no answer")
+            log.warning("the progress of group %s is not committed at %s yet: %s", group, self._bootstrap, str(error) or "no answer")
             return False
         except Exception:
             log.exception("the progress of group %s is not committed at %s yet", group, self._bootstrap)

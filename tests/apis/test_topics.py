@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
+from handler.apis import a20_delete_topics
+from handler.coordination.directory import Leader
+from handler.fleet.peers import PeerUnavailable
 from handler.pulsar.errors import Unavailable
 from handler.topics.catalog import FRESH_SECONDS
 from handler.topics.listing import LISTED_SECONDS
@@ -80,6 +87,39 @@ async def test_it_can_not_be_written_grown_deleted_or_made(with_offsets: Sidecar
     assert errors(answer.topics) == [refused]
     assert not with_offsets.admin.there
     assert not with_offsets.logs
+
+
+class TellingPeers:
+    """Other sidecars that hear of deletions: two of them don't answer."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Mapping[str, uuid.UUID | None]]] = []
+
+    async def topics_deleted(self, address: str, name: str, topics: Mapping[str, uuid.UUID | None]) -> None:
+        if name == "gone":
+            raise PeerUnavailable("the sidecar at gone:1 did not answer: UNAVAILABLE")
+        if name == "silent":
+            await asyncio.sleep(60)
+        self.told.append((address, topics))
+
+
+async def test_every_sidecar_that_is_listed_hears_of_a_deletion_before_the_client_does(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def listed() -> list[Leader]:
+        return [Leader(name, 0, "", f"{name}:1" if name != "unreachable" else "") for name in ("a", "gone", "silent", "unreachable", "b")]
+
+    peers = TellingPeers()
+    monkeypatch.setattr(a20_delete_topics, "TELL_SECONDS", 0.05)
+    monkeypatch.setattr(sidecar.services.groups.leaders, "known_others", listed)
+    sidecar.services = replace(sidecar.services, peers=cast(Any, peers))
+    sidecar.admin.make("t")
+    (described_,) = await described(sidecar, "t")
+    answer = await sidecar.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), 6)
+    assert errors(answer.responses) == [ErrorCode.NONE]
+    assert peers.told == [(address, {NAMESPACE + "t": described_.topic_id}) for address in ("a:1", "b:1")]
+    assert "the sidecar at gone:1 was not told that t was deleted: the sidecar at gone:1 did not answer" in caplog.text
+    assert "the sidecar at silent:1 was not told that t was deleted: it does not answer" in caplog.text
 
 
 async def test_a_topic_that_can_not_be_described_is_named_in_the_log(sidecar: Sidecar, caplog: pytest.LogCaptureFixture) -> None:

@@ -258,6 +258,7 @@ async def test_who_coordinates_nothing_is_seen_and_tells_whose_topics_its_client
     assert leaders.are_shared
     assert await directory.namespaces() == {"public/default", "public/team"}
     assert [other.name for other in directory.others] == ["a"], "nobody is sent to it"
+    assert [other.name for other in await leaders.known_others()] == ["a", "x"], "it hears of what all should know"
     assert directory.lists_visit
     visitor["metadata"] = {NAMESPACE: "public/team"}  # of a release that does not know it
     told["subscriptions"][VISITORS]["consumers"] = [visitor]

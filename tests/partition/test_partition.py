@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from handler.partition.log.basis import BASIS_PROPERTY
+from handler.partition.log.moved_start import MovedStart
 from handler.pulsar.entry import LogStats, Position
 from handler.pulsar.errors import Unavailable
 from handler.pulsar.pulsar_api_pb2 import MessageMetadata
@@ -368,6 +369,35 @@ async def test_retention_under_a_reader_of_old_data_is_out_of_range_and_no_gap()
     assert run.error is ErrorCode.OFFSET_OUT_OF_RANGE
     assert cold.log_start == 150
     cold.close()
+
+
+async def test_an_offset_before_the_start_is_refused_only_of_the_topic_that_is_there_now() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    for _ in range(5):
+        await append(partition, batch(b"old"))
+    await partition.ask_log_start()  # it was opened when nothing was there
+    partition.on_start_moved(MovedStart(log.entries[3].position, 3))
+    assert (await fetch(partition, 0)).error is ErrorCode.OFFSET_OUT_OF_RANGE
+    log.make_anew()
+    for _ in range(5):
+        log.write(batch(b"new"))
+    assert partition.log_start == 3, "nobody has told it yet"
+    assert (await fetch(partition, 0)).error in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER), "clients ask again"
+    partition = open_partition(log, "kafka-sidecar-again")
+    assert await read_all(partition) == [(offset, b"new") for offset in range(5)]
+    partition.close()
+
+
+async def test_a_topic_that_is_forgotten_is_not_served_from_what_is_known_of_it() -> None:
+    logs = {name: MemoryLog() for name in ("t-partition-0", "t-partition-1", "t", "tt-partition-0")}
+    table = open_table(lambda name, _: logs[name])
+    before = {name: table.get(name) for name in logs}
+    for partition in before.values():
+        await append(partition, batch(b"old"))
+    table.forget_topic("t")
+    assert [name for name, partition in before.items() if table.get(name) is partition] == ["tt-partition-0"]
+    await table.close()
 
 
 async def test_retention_behind_a_tail_that_was_closed_is_out_of_range_and_no_gap() -> None:

@@ -247,7 +247,7 @@ class LocalGroups:
     async def know_whether_they_are_shared(self) -> bool:
         return self.are_shared
 
-    async def known_leaders(self) -> list[Leader]:
+    async def known_others(self) -> list[Leader]:
         return []
 
     async def all(self) -> list[Leader]:

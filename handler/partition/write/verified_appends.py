@@ -99,7 +99,7 @@ class VerifiedAppends:
                 await self._announce()
                 answer = await within(VERIFY_SECONDS, verify.ask())
         except (SidecarError, TimeoutError) as error:
-            limited.info("a batch of a transaction has to be sent again: %s", error or "its coordinator gave no answer")
+            limited.info("a batch of a transaction has to be sent again: %s", str(error) or "its coordinator gave no answer")
             answer = ErrorCode.NOT_ENOUGH_REPLICAS
         except Exception:
             metrics.INTERNAL_ERRORS.labels("verification").inc()
