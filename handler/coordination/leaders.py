@@ -150,12 +150,24 @@ class Leaders:
             return []  # nothing was coordinated yet
 
     async def known_others(self) -> list[Leader]:
-        """All other sidecars that Pulsar lists now, whether they coordinate or not."""
-        try:
-            await self._directory.look_now()
-        except TopicMissing:
-            return []  # nothing was coordinated yet
-        return list({other.name: other for other in self._all_others}.values())
+        """All other sidecars that Pulsar lists now, or has listed at the look before, whether they coordinate or not.
+
+        Where Pulsar can't be asked for a while, those of before alone. Raises PulsarError where it never could.
+        """
+        until, before = self._loop.time() + ELECTION_SECONDS, list(self._all_others)
+        while True:
+            try:
+                await self._directory.look_now()
+                break
+            except PulsarError as error:  # a broker that has just started may call a topic missing that is there
+                if isinstance(error, TopicMissing) and not self._directory.has_looked:
+                    return []  # nothing was coordinated yet
+                if self._loop.time() >= until:
+                    if not self._directory.has_looked:
+                        raise
+                    break
+            await asyncio.sleep(POLL_SECONDS)
+        return list({other.name: other for other in chain(before, self._all_others)}.values())
 
     def is_here(self, key: str) -> bool:
         """Whether the key is coordinated here, as far as this sidecar knows."""

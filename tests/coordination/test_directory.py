@@ -34,7 +34,7 @@ from handler.coordination.term import Phase
 from handler.groups.service import SUBSCRIPTION, group_runtime
 from handler.groups.vocabulary import Now
 from handler.ids import new_id
-from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
 from handler.telemetry.limits import RateLimitedLog
 from handler.topics.names import TopicNames
 from handler.wire.error_code import ErrorCode
@@ -240,7 +240,7 @@ async def test_a_sidecar_tells_its_release_and_what_it_can_read_and_one_that_doe
     assert told == {"young": ("0.3.0", 7), "old": (FIRST_RELEASE, 0), "strange": ("0.4.0", 0)}
 
 
-async def test_who_coordinates_nothing_is_seen_and_tells_whose_topics_its_clients_mean() -> None:
+async def test_who_coordinates_nothing_is_seen_and_tells_whose_topics_its_clients_mean(monkeypatch: pytest.MonkeyPatch) -> None:
     admin, told = Admin(), stats("a")
     mine = {"consumerName": "me", "metadata": {NAMESPACE: "public/default", FORMAT: "1"}}
     visitor = {"consumerName": "x", "metadata": {NAMESPACE: "public/team", FORMAT: "1"}}
@@ -259,6 +259,14 @@ async def test_who_coordinates_nothing_is_seen_and_tells_whose_topics_its_client
     assert await directory.namespaces() == {"public/default", "public/team"}
     assert [other.name for other in directory.others] == ["a"], "nobody is sent to it"
     assert [other.name for other in await leaders.known_others()] == ["a", "x"], "it hears of what all should know"
+    monkeypatch.setattr(module, "ELECTION_SECONDS", 0.2)
+    for failure in (Unavailable("no broker"), TopicMissing("a young broker does not know it yet")):
+        admin.answer = failure
+        assert [other.name for other in await leaders.known_others()] == ["a", "x"], "they were there at the last look"
+        asyncio.get_running_loop().call_later(0.1, setattr, admin, "answer", {0: stats("b")})
+        assert {other.name for other in await leaders.known_others()} == {"a", "x", "b"}, "a failed look is tried again"
+        admin.answer = {0: told}
+        await leaders.known_others()
     assert directory.lists_visit
     visitor["metadata"] = {NAMESPACE: "public/team"}  # of a release that does not know it
     told["subscriptions"][VISITORS]["consumers"] = [visitor]

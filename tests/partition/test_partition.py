@@ -389,6 +389,23 @@ async def test_an_offset_before_the_start_is_refused_only_of_the_topic_that_is_t
     partition.close()
 
 
+async def test_the_start_that_is_told_is_that_of_the_topic_that_is_there_now() -> None:
+    log = MemoryLog()
+    partition = open_partition(log)
+    for _ in range(5):
+        await append(partition, batch(b"old"))
+    await partition.ask_log_start()
+    partition.on_start_moved(MovedStart(log.entries[3].position, 3))
+    assert await partition.confirmed_start() == 3
+    log.make_anew()
+    with pytest.raises(Unavailable):
+        await partition.confirmed_start()
+    assert partition.ended is not None
+    partition = open_partition(log, "kafka-sidecar-again")
+    assert await partition.confirmed_start() == 0
+    partition.close()
+
+
 async def test_a_topic_that_is_forgotten_is_not_served_from_what_is_known_of_it() -> None:
     logs = {name: MemoryLog() for name in ("t-partition-0", "t-partition-1", "t", "tt-partition-0")}
     table = open_table(lambda name, _: logs[name])

@@ -332,6 +332,8 @@ async def _served_from(partition: PartitionForSearch, offset: int) -> AsyncGener
     """The records from an offset on to the end of the batch that has it, as consumers are given them."""
     since = asyncio.get_running_loop().time()
     while True:
+        if offset < partition.log_start:
+            return  # a search does not wait until the log's end is confirmed, as a fetch does
         run = partition.read(offset, 1, at_least_one=True, since=since)
         if run is not None:
             break

@@ -287,6 +287,20 @@ async def test_where_the_start_moves_meanwhile_what_is_left_is_searched(search: 
     partition.close()
 
 
+async def test_a_record_that_is_deleted_meanwhile_is_not_waited_for_while_pulsar_is_away() -> None:
+    partition = open_partition(a_log((HOUR_MS, HOUR_MS), (HOUR_MS + 1, HOUR_MS + 1)))
+    await partition.opened()
+    partition.on_start_moved(MovedStart(partition.last_position or Position(0, 0), 1))
+
+    async def away() -> None:
+        raise Unavailable("no broker")
+
+    partition.read_to_end = away  # type: ignore[method-assign]
+    async with asyncio.timeout(5):
+        assert not await timestamp_search._is_served(partition, 0)
+    partition.close()
+
+
 class WrittenMeanwhile(MemoryLog):
     """While the broker is asked for a time, others write, and the reader that is opened then begins behind the first of that."""
 
