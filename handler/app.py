@@ -50,7 +50,7 @@ from handler.server.budget import ByteBudget
 from handler.server.dispatch import Dispatcher
 from handler.server.listener import Listener
 from handler.surroundings import Surroundings, real_surroundings
-from handler.tasks import InTurn, KeptAlive, every
+from handler.tasks import InTurn, KeptAlive, Pace, every
 from handler.telemetry import metrics
 from handler.telemetry.loop_lag import LoopLag
 from handler.topic_logs import TopicLogs
@@ -307,12 +307,15 @@ class Sidecar:
         self.services.groups.leaders.hear_of(namespace)
 
     async def _forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
-        """Another sidecar has deleted them."""
+        """Another sidecar has deleted them. Whoever reads here is not given their records any more."""
+        pace, deleted = Pace(), set[str]()
         for topic in topics:
             with contextlib.suppress(InvalidTopicName):
                 name = self.services.catalog.names.parse(topic)
                 self.services.catalog.gone(name)
-                self.partitions.forget_topic(name.pulsar)  # who reads here is not given records of it any more
+                deleted.add(name.pulsar)
+            await pace.rest()
+        await self.partitions.forget_topics(deleted)
         self.services.groups.coordinator.forget_topics(topics)
         await self.services.groups.coordinator.forget_offsets(topics)
 

@@ -14,6 +14,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Mapping
+from itertools import islice
 from typing import Final, NamedTuple
 
 from handler.apis.api import Api, Call, Services
@@ -31,6 +32,9 @@ log = logging.getLogger(__name__)
 NO_TOPIC: Final = uuid.UUID(int=0)
 # A sidecar that died a moment ago is listed for up to a minute. Clients wait half a minute for the whole request.
 TELL_SECONDS: Final = 5.0
+MOST_TELL_SECONDS: Final = 10.0
+# In a line of the log.
+NAMED: Final = 10
 
 
 async def _name(services: Services, named: str | None, topic_id: uuid.UUID | None) -> TopicName | ErrorCode:
@@ -100,22 +104,27 @@ async def _forget_everywhere(services: Services, topics: Mapping[str, uuid.UUID 
 
 
 async def _tell_others(services: Services, topics: Mapping[str, uuid.UUID | None]) -> None:
-    names = ", ".join(topics)
+    names = ", ".join([*islice(topics, NAMED), *([f"{len(topics) - NAMED} more"] if len(topics) > NAMED else [])])
     try:
-        others = await services.groups.leaders.known_others()
+        others = [other for other in await services.groups.leaders.known_others() if other.control]
     except PulsarError as error:
-        log.warning("no other sidecar was told that %s was deleted: offsets that groups have committed of it stay: %s", names, error)
+        log.warning("no other sidecar was told of deleted topics (%s): offsets that groups have committed of them stay: %s", names, error)
         return
-
     in_full = {services.names.parse(topic).pulsar: topic_id for topic, topic_id in topics.items()}
+    until = services.clock() + MOST_TELL_SECONDS
 
-    async def tell(other: Leader) -> None:
+    async def tell(other: Leader) -> str | None:
         try:
-            await within(TELL_SECONDS, services.peers.topics_deleted(other.control, other.name, in_full))
+            left = min(TELL_SECONDS, until - services.clock())
+            await within(left, services.peers.topics_deleted(other.control, other.name, in_full))
         except (PeerUnavailable, TimeoutError) as error:
-            log.warning("the sidecar at %s was not told that %s was deleted: %s", other.control, names, str(error) or "it does not answer")
+            return f"{other.control}: {str(error) or 'no answer in time'}"
+        return None
 
-    await in_slices(tell, [other for other in others if other.control])
+    untold = [why for why in await in_slices(tell, others) if why is not None]
+    if untold:
+        listed = "; ".join(untold[:NAMED])
+        log.warning("%d of %d sidecars may not know yet of deleted topics (%s): %s", len(untold), len(others), names, listed)
 
 
 async def _handle(services: Services, call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:

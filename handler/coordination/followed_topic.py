@@ -182,8 +182,12 @@ class FollowedTopic(Generic[V]):
             await asyncio.sleep(LOOK_SECONDS / 50)
 
     async def _mend(self) -> None:
-        """Write what counts behind what counts less, and the deletions."""
+        """Write what counts behind what counts less, and the deletions.
+
+        Another sidecar may have done so by now, or have stored what counts even more. So all is read first: compaction keeps the last.
+        """
         while self._lesser or self._deleted:
+            await self.all_now()
             lesser, self._lesser = self._lesser, {}
             deleted, self._deleted = self._deleted, {}
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from typing import Final
 
 from handler.clock import Clock
@@ -142,6 +142,13 @@ class PartitionTable:
         prefix = pulsar_topic + "-partition-"
         for name in [name for name in self._partitions if name.startswith(prefix) or name == pulsar_topic]:
             self.forget(name)
+
+    async def forget_topics(self, pulsar_topics: Set[str]) -> None:
+        """Many of them, with others in between."""
+        pace = Pace()
+        for name in [name for name in self._partitions if name in pulsar_topics or name.rpartition("-partition-")[0] in pulsar_topics]:
+            self.forget(name)
+            await pace.rest()
 
     async def _tick(self) -> None:
         now = asyncio.get_running_loop().time()

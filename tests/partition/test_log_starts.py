@@ -18,6 +18,7 @@ from handler.pulsar import raw_entries
 from handler.pulsar.entry import Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.messages import write_batch
+from tests.support.fake_broker import until
 from tests.support.internal_topic import InternalTopic, Writer
 
 PARTITION = "persistent://public/default/t-partition-0"
@@ -72,8 +73,7 @@ async def test_of_two_moves_the_greater_counts_and_is_written_behind_the_lesser(
     await asyncio.gather(mine.put(PARTITION, LATE), other.put(PARTITION, EARLY))
     for one in (mine, other):
         await known(one, LATE)
-    await asyncio.sleep(0.02)
-    assert topic.stored()[-1] == (PARTITION.encode(), LATE.encode()), "compaction keeps the last"
+    await until(lambda: topic.stored()[-1] == (PARTITION.encode(), LATE.encode()))  # compaction keeps the last
 
 
 async def test_what_is_lost_is_opened_again_and_an_unstored_move_is_an_error(topic: InternalTopic, opened: Open) -> None:
@@ -127,7 +127,7 @@ async def test_a_lesser_move_that_is_read_while_loading_is_mended_too(topic: Int
         writer.send_batch(number, 1, write_batch([(PARTITION.encode(), moved.encode())], 1))
     topic.there = True
     assert await opened().of(PARTITION) == LATE
-    assert topic.stored()[-1] == (PARTITION.encode(), LATE.encode())
+    await until(lambda: topic.stored()[-1] == (PARTITION.encode(), LATE.encode()))
 
 
 class Silent:

@@ -406,13 +406,17 @@ async def test_the_start_that_is_told_is_that_of_the_topic_that_is_there_now() -
     partition.close()
 
 
-async def test_a_topic_that_is_forgotten_is_not_served_from_what_is_known_of_it() -> None:
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_topic_that_is_forgotten_is_not_served_from_what_is_known_of_it(at_once: bool) -> None:
     logs = {name: MemoryLog() for name in ("t-partition-0", "t-partition-1", "t", "tt-partition-0")}
     table = open_table(lambda name, _: logs[name])
     before = {name: table.get(name) for name in logs}
     for partition in before.values():
         await append(partition, batch(b"old"))
-    table.forget_topic("t")
+    if at_once:
+        table.forget_topic("t")
+    else:
+        await table.forget_topics({"t", "u"})
     assert [name for name, partition in before.items() if table.get(name) is partition] == ["tt-partition-0"]
     await table.close()
 
