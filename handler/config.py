@@ -331,7 +331,7 @@ def check(config: Config) -> None:
         _check_url("pulsar.admin_url", url, ("http", "https"), scheme_needed=True)
     _ = config.kafka.listen_address
     advertised = config.kafka.advertised_address
-    if advertised is not None and not _is_an_address_of_one(*advertised):
+    if advertised is not None and not _can_be_connected_to(*advertised):
         raise ConfigError(f"kafka.advertised is {config.kafka.advertised!r}: clients need a host and a port, as in kafka.example:9092")
     _check_external(config.kafka)
     named = [("kafka.namespace", config.kafka.namespace), ("groups.namespace", config.groups.namespace)]
@@ -356,7 +356,7 @@ def check(config: Config) -> None:
             raise ConfigError(f"limits.{item.name} must be more than 0, and a number")
 
 
-def _is_an_address_of_one(host: str, port: int) -> bool:
+def _can_be_connected_to(host: str, port: int) -> bool:
     """Whether somebody else can connect to it."""
     return host not in ANY_HOST and port > 0
 
@@ -367,7 +367,7 @@ def _check_control(config: Config) -> None:
         raise ConfigError(f"control.listen and kafka.listen are both {config.control.listen}: each needs a port of its own")
     if config.control.advertised:
         advertised_host, advertised_port = _address("control.advertised", config.control.advertised)
-        if not _is_an_address_of_one(advertised_host, advertised_port):
+        if not _can_be_connected_to(advertised_host, advertised_port):
             raise ConfigError(f"control.advertised is {config.control.advertised!r}: other sidecars need a host and a port")
     elif host in ANY_HOST:
         raise ConfigError(
@@ -380,7 +380,7 @@ def _check_external(config: KafkaConfig) -> None:
     listen, external = config.external_listen_address, config.external_address
     if listen is None and external is not None:
         raise ConfigError("kafka.external_advertised is set and kafka.external_listen is not: set both, or none")
-    if listen is not None and (external is None or not _is_an_address_of_one(*external)):
+    if listen is not None and (external is None or not _can_be_connected_to(*external)):
         raise ConfigError(
             f"kafka.external_listen is set, and kafka.external_advertised is {config.own_external_advertised!r}: "
             "clients need a host and a port, as in kafka.example:9094"

@@ -6,6 +6,7 @@ v2  flexible (KIP-482)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from handler.apis.api import Api, Call, Services
@@ -29,13 +30,10 @@ def _refused(group_id: str, error: ErrorCode) -> DeletableGroupResult:
 
 
 async def _handle(services: Services, call: Call, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    async def here(groups: Sequence[str]) -> list[DeletableGroupResult]:
-        return await _delete(services, groups)
-
     async def elsewhere(leader: Leader, groups: Sequence[str]) -> Sequence[DeletableGroupResult]:
         return (await ask_peer(services, call, leader, DeleteGroupsRequest(groups_names=groups), DeleteGroupsResponse)).results
 
-    parts = Parts(group_of=str, here=here, elsewhere=elsewhere, refuse=_refused, is_question=False)
+    parts = Parts(group_of=str, here=partial(_delete, services), elsewhere=elsewhere, refuse=_refused, is_question=False)
     return DeleteGroupsResponse(results=await fan_out(services, call, parts, request.groups_names))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import secrets
 import uuid
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -27,9 +26,10 @@ from handler.groups.consumer.checks import KEY_BYTES
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer_group_requests import ConsumerGroupRequests
 from handler.groups.conversion import get_or_create_classic_group
+from handler.groups.deletion import DeletedGroup, delete_groups, forget_offsets, is_being_committed, removed
 from handler.groups.effects import Group
 from handler.groups.expiry import expired
-from handler.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetKey, PendingOffsetKey, PendingOffsetValue, Record
+from handler.groups.records import OffsetCommitKey, OffsetCommitValue, PendingOffsetKey, PendingOffsetValue, Record
 from handler.groups.shard import Offsets, Shard, ShardContext, TopicPartition
 from handler.groups.topics_image import TopicsImage
 from handler.groups.vocabulary import CONSUMER_PROTOCOL, Now
@@ -49,8 +49,6 @@ EXPIRY_SECONDS: Final = 600.0
 REFRESH_SECONDS: Final = 10.0
 # Of many topics so many a second are looked at, so that the admin API has time for others.
 REFRESHED_PER_SECOND: Final = 50
-# So many groups and offsets are deleted in one piece: some milliseconds.
-DELETED_TOGETHER: Final = 1_000
 
 OnCommitted = Callable[[OffsetCommitKey, OffsetCommitValue], None]  # told of every commit that is stored
 
@@ -62,11 +60,6 @@ class CommittedOffset(NamedTuple):
     leader_epoch: int
     metadata: str
     topic_id: uuid.UUID | None = None
-
-
-class DeletedGroup(NamedTuple):
-    error: ErrorCode
-    committed: Sequence[TopicPartition] = ()  # of which it had offsets
 
 
 class Commit(NamedTuple):
@@ -358,21 +351,8 @@ class Coordinator:
                 of_shards.setdefault(self.led_shard(group_id), []).append(group_id)
             except CoordinatorError as refused:
                 deleted[group_id] = DeletedGroup(refused.error)
-        for of_shard in await gathered(self._delete(shard, groups) for shard, groups in of_shards.items()):
+        for of_shard in await gathered(delete_groups(shard, groups) for shard, groups in of_shards.items()):
             deleted |= of_shard
-        return deleted
-
-    async def _delete(self, shard: Shard, group_ids: Sequence[str]) -> dict[str, DeletedGroup]:
-        deleted: dict[str, DeletedGroup] = {}
-        left = deque(group_ids)
-        try:
-            await shard.term.all_stored()  # a commit that is being stored may make a group
-            while left:
-                piece = _delete_all(shard, _taken(left, shard.offsets))
-                await shard.term.all_stored()
-                deleted |= {group_id: _as_it_is_now(shard, group_id, one) for group_id, one in piece.items()}
-        except CoordinatorError as refused:
-            return dict.fromkeys(group_ids, DeletedGroup(refused.error)) | deleted
         return deleted
 
     async def expire_offsets(self) -> None:
@@ -389,12 +369,12 @@ class Coordinator:
         offsets = shard.offsets.get(group.group_id, {})
         gone = expired(group, self._subscribed(group, {topic for topic, _ in offsets}), offsets, self._now().wall, retention)
         is_over = group.is_empty and not group.awaits_somebody and len(gone) == len(offsets)
-        if not (gone or is_over) or _is_being_committed(shard, group.group_id):  # it must not be deleted behind that
+        if not (gone or is_over) or is_being_committed(shard, group.group_id):  # it must not be deleted behind that
             return
         if gone:
             log.info("group %s: %d offsets have expired", group.group_id, len(gone))
         if is_over:
-            shard.term.store(_removed(shard, group, [OffsetCommitKey(group.group_id, *partition) for partition in offsets]))
+            shard.term.store(removed(shard, group, [OffsetCommitKey(group.group_id, *partition) for partition in offsets]))
         else:
             shard.term.store([Record(OffsetCommitKey(group.group_id, *partition), None) for partition in gone])
 
@@ -414,83 +394,7 @@ class Coordinator:
             for group in list(shard.offsets):
                 await pace.rest()
                 if shard.term.phase is Phase.LEADING:
-                    _forget_offsets(shard, group, ids)
-
-
-def _taken(left: deque[str], offsets: Mapping[str, Offsets]) -> list[str]:
-    """So many groups that others need not wait long while they are deleted."""
-    taken: list[str] = []
-    room = DELETED_TOGETHER
-    while left and room > 0:
-        taken.append(left.popleft())
-        room -= 1 + len(offsets.get(taken[-1], ()))
-    return taken
-
-
-def _delete_all(shard: Shard, group_ids: Sequence[str]) -> dict[str, DeletedGroup]:
-    """Write the deletions of these groups."""
-    keys = shard.offset_keys(group_ids)
-    deleted: dict[str, DeletedGroup] = {}
-    for group_id, of_group in keys.items():
-        group = shard.group(group_id)
-        if group is None:  # somebody else may be deleting it, and that may fail: it is said when all is stored
-            deleted[group_id] = DeletedGroup(ErrorCode.GROUP_ID_NOT_FOUND)
-        elif not group.is_empty:
-            deleted[group_id] = DeletedGroup(ErrorCode.NON_EMPTY_GROUP)
-        else:
-            shard.term.store(_removed(shard, group, of_group))
-            committed = [(key.topic, key.partition) for key in of_group if isinstance(key, OffsetCommitKey)]
-            deleted[group_id] = DeletedGroup(ErrorCode.NONE, committed)
-    return deleted
-
-
-def _removed(shard: Shard, group: Group, offsets: Iterable[OffsetKey]) -> list[Record]:
-    """The records that delete a group, and its offsets with it."""
-    shard.remove(group)
-    return [*(Record(key, None) for key in offsets), *group.deletion()]
-
-
-def _as_it_is_now(shard: Shard, group_id: str, deleted: DeletedGroup) -> DeletedGroup:
-    """When its deletion is stored, and what was on its way before."""
-    if deleted.error is not ErrorCode.NONE:
-        return deleted
-    if (again := shard.groups.get(group_id)) is not None:  # an offset that was on its way has made it, and is deleted as well
-        shard.carry_out_effects(again)
-    since = shard.offsets.get(group_id, {})  # committed behind the deletion
-    return deleted._replace(committed=[partition for partition in deleted.committed if partition not in since])
-
-
-def _is_being_committed(shard: Shard, group_id: str) -> bool:
-    return bool(shard.pending.of_group(group_id)) or any(record.key.group == group_id for record in shard.term.under_way)
-
-
-def _forget_offsets(shard: Shard, group: str, deleted: Mapping[str, uuid.UUID | None]) -> None:
-    gone = [
-        OffsetCommitKey(group, *partition)
-        for partition, value in shard.offsets.get(group, {}).items()
-        if partition[0] in deleted and ((topic_id := deleted[partition[0]]) is None or value.counts_for(topic_id))
-    ]
-    if gone:
-        of_the_new = _committed_of_others([*shard.pending.of_partitions(gone), *shard.term.under_way], deleted)
-        records = [Record(key, None) for key in gone if key not in of_the_new]
-        if records:
-            log.info("group %s: %d offsets of deleted topics go", group, len(records))
-            shard.term.store(records)
-
-
-def _committed_of_others(records: Iterable[Record], deleted: Mapping[str, uuid.UUID | None]) -> set[OffsetCommitKey]:
-    """The partitions whose offsets these records commit, or put into a transaction, for a topic that has come since the deleted one of its
-    name. The older offset counts for nobody there, and a tombstone would overtake the transaction.
-    """
-    found = set()
-    for key, value in records:
-        committed = key.committed if isinstance(key, PendingOffsetKey) else key
-        offset = value.value if isinstance(value, PendingOffsetValue) else value
-        if isinstance(committed, OffsetCommitKey) and isinstance(offset, OffsetCommitValue):
-            topic_id = deleted.get(committed.topic)
-            if topic_id is not None and not offset.counts_for(topic_id):
-                found.add(committed)
-    return found
+                    forget_offsets(shard, group, ids)
 
 
 def _partitions_of(records: Iterable[Record]) -> set[OffsetCommitKey]:

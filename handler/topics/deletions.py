@@ -7,6 +7,8 @@ from typing import Final
 
 from handler.topics.names import TopicName
 
+# A question to Pulsar takes some seconds at the most: more topics are not deleted meanwhile. The answer about one that was forgotten is
+# believed.
 MOST_REMEMBERED: Final = 1_000
 
 

@@ -17,7 +17,8 @@ from handler.groups.classic.members import (
 )
 from handler.groups.consumer.machine import ConsumerGroup
 from handler.groups.consumer.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH, HeartbeatResult, MemberHeartbeat
-from handler.groups.coordinator import Commit, CommittedOffset, DeletedGroup
+from handler.groups.coordinator import Commit, CommittedOffset
+from handler.groups.deletion import DeletedGroup
 from handler.groups.records import GroupMetadataKey
 from handler.groups.records.consumer import ConsumerGroupMetadataKey
 from handler.groups.records.offsets import OffsetCommitKey

@@ -14,7 +14,7 @@ import uvloop
 from handler.config import GroupsConfig
 from handler.coordination.errors import CoordinatorError
 from handler.coordination.term import Phase, Term
-from handler.groups import coordinator
+from handler.groups import deletion
 from handler.groups.classic.machine import ClassicGroup
 from handler.groups.classic.members import JoinResult, MemberIdentity, MemberJoin, MemberSync, SyncResult
 from handler.groups.coordinator import Commit, CommittedOffset, Coordinator
@@ -496,7 +496,7 @@ async def test_many_groups_are_deleted_in_pieces_and_what_is_on_its_way_is_looke
     groups = [f"g{number}" for number in range(100)]
     for group in groups:
         await sidecar.commit(1, group=group)
-    monkeypatch.setattr(coordinator, "DELETED_TOGETHER", 50)  # a group and its offset
+    monkeypatch.setattr(deletion, "DELETED_TOGETHER", 50)  # a group and its offset
     looks = []
     under_way = cast(Any, Term.under_way).fget
 
