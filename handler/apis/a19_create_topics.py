@@ -100,7 +100,7 @@ async def _make(services: Services, name: TopicName, count: int, settings: Topic
     except PulsarError as error:
         code = ErrorCode.INVALID_CONFIG if isinstance(error, Refused) else error_code(error)
         raise _Refused(code, await _unmade(services, name, error)) from error
-    services.partitions.forget_topic(name.pulsar)  # of one that had this name before
+    await services.partitions.forget_topics({name.pulsar})  # of one that had this name before
     try:
         return (await services.catalog.find_new(name)).topic_id
     except (Unavailable, TopicMissing):

@@ -18,11 +18,10 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from handler.apis.api import Api, Call, Services
-from handler.coordination.directory import Leader
 from handler.fleet.peers import PeerUnavailable
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError, Undescribed
-from handler.tasks import in_slices, within
+from handler.tasks import gathered, within
 from handler.topics.names import InvalidTopicName, TopicName
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
@@ -33,6 +32,8 @@ NO_TOPIC: Final = uuid.UUID(int=0)
 # A sidecar that died a moment ago is listed for up to a minute. Clients wait half a minute for the whole request.
 TELL_SECONDS: Final = 5.0
 MOST_TELL_SECONDS: Final = 10.0
+# One that does not answer takes one of so many places.
+TOLD_TOGETHER: Final = 100
 # In a line of the log.
 NAMED: Final = 10
 
@@ -62,12 +63,12 @@ async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | N
         if not named and topic.topic_id != topic_id:  # deleted and made again by someone else
             result.error_code = ErrorCode.UNKNOWN_TOPIC_ID
             return result
-        services.partitions.forget_topic(name.pulsar)
+        await services.partitions.forget_topics({name.pulsar})
         # Taken before: when Pulsar's answer comes, another sidecar may have made the topic again and deleted records of the new one.
         known = services.log_starts.values
         starts = {log: known[log] for index in range(topic.partitions) if (log := name.partition(index)) in known}
         await services.catalog.delete(name, partitioned=topic.partitioned)
-        services.partitions.forget_topic(name.pulsar)  # those that were opened again meanwhile
+        await services.partitions.forget_topics({name.pulsar})  # those that were opened again meanwhile
         services.log_starts.forget(starts)
     except PulsarError as error:
         result.error_code, result.error_message = error_code(error), str(error)
@@ -113,15 +114,18 @@ async def _tell_others(services: Services, topics: Mapping[str, uuid.UUID | None
     in_full = {services.names.parse(topic).pulsar: topic_id for topic, topic_id in topics.items()}
     until = services.clock() + MOST_TELL_SECONDS
 
-    async def tell(other: Leader) -> str | None:
-        try:
-            left = min(TELL_SECONDS, until - services.clock())
-            await within(left, services.peers.topics_deleted(other.control, other.name, in_full))
-        except (PeerUnavailable, TimeoutError) as error:
-            return f"{other.control}: {str(error) or 'no answer in time'}"
-        return None
+    untold: list[str] = []
+    waiting = iter(others)
 
-    untold = [why for why in await in_slices(tell, others) if why is not None]
+    async def tell_one_after_the_other() -> None:
+        for other in waiting:
+            try:
+                left = min(TELL_SECONDS, until - services.clock())
+                await within(left, services.peers.topics_deleted(other.control, other.name, in_full))
+            except (PeerUnavailable, TimeoutError) as error:
+                untold.append(f"{other.control}: {str(error) or 'no answer in time'}")
+
+    await gathered(tell_one_after_the_other() for _ in range(TOLD_TOGETHER))
     if untold:
         listed = "; ".join(untold[:NAMED])
         log.warning("%d of %d sidecars may not know yet of deleted topics (%s): %s", len(untold), len(others), names, listed)

@@ -117,6 +117,7 @@ class FollowedTopic(Generic[V]):
     async def close(self) -> None:
         await self._task.stopped()
         await self._mending.stopped()
+        await self._asking.close()
         if self._writes is not None and self._writes.producer is not None:
             self._writes.producer.close()
 
@@ -187,7 +188,10 @@ class FollowedTopic(Generic[V]):
         Another sidecar may have done so by now, or have stored what counts even more. So all is read first: compaction keeps the last.
         """
         while self._lesser or self._deleted:
-            await self.all_now()
+            try:
+                await self.all_now()
+            except PulsarError as error:  # also one that is final elsewhere: what is owed stays owed
+                raise Unavailable(f"{self.topic} can't be read to its end: {error}") from error
             lesser, self._lesser = self._lesser, {}
             deleted, self._deleted = self._deleted, {}
             try:

@@ -25,6 +25,8 @@ ELECTION_SECONDS: Final = 5.0
 KNOWN_SECONDS: Final = 1.0
 # Pulsar elects within milliseconds, so most elections are seen at the first look.
 POLL_SECONDS: Final = 0.05
+# After a question that failed: brokers need time, not questions.
+AGAIN_SECONDS: Final = 0.25
 
 
 class Node(NamedTuple):
@@ -162,11 +164,13 @@ class Leaders:
             except PulsarError as error:  # a broker that has just started may call a topic missing that is there
                 if isinstance(error, TopicMissing) and not self._directory.has_looked:
                     return []  # nothing was coordinated yet
+                if not (error.retriable or isinstance(error, TopicMissing)):
+                    raise
                 if self._loop.time() >= until:
                     if not self._directory.has_looked:
                         raise
                     break
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(AGAIN_SECONDS)
         return list({other.name: other for other in chain(before, self._all_others)}.values())
 
     def is_here(self, key: str) -> bool:

@@ -53,7 +53,7 @@ from handler.partition.write.verified_appends import Verification, VerifiedAppen
 from handler.pulsar.entry import LogStats, Position, RawEntry
 from handler.pulsar.errors import PulsarError, Unavailable
 from handler.pulsar.raw_entries import permits_of
-from handler.tasks import Shared, while_it_goes_on
+from handler.tasks import Shared, while_it_goes_on, within
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 from handler.wire.error_code import ErrorCode
@@ -66,6 +66,8 @@ limited = RateLimitedLog(log)
 OPEN_SECONDS: Final = 30.0
 # What has a receipt is read within some milliseconds.
 AWAITED_SECONDS: Final = 5.0
+# Mostly some milliseconds. Clients wait ten times as long.
+CHECK_SECONDS: Final = 3.0
 # A partition that is only written needs no tail: it would read back every entry for nobody.
 TAIL_IDLE_SECONDS: Final = 5.0
 # Where nothing is appended; shorter than a tail waits until it is closed.
@@ -584,9 +586,17 @@ class Partition:
         if self.ended is not None:
             raise Unavailable(f"{self.name} is closed")
         self.used_at = self._loop.time()
-        if await self._log_start.confirmed() > 0:  # the start moves back only where the topic was made anew, and the end shows that
-            await self._log_end.confirmed()
+        if await self._log_start.confirmed() > 0:
+            await self._check_topic()
         return self.log_start
+
+    async def _check_topic(self) -> None:
+        """The start moves back only where the topic was made anew. The log's end shows that; where its storage is away, the topic's id."""
+        try:
+            await within(CHECK_SECONDS, self._log_end.confirmed())
+        except (PulsarError, TimeoutError) as error:
+            if self.ended is not None or await self._log.is_another():
+                raise Unavailable(f"{self.name} was made anew, or is closed") from error
 
     def on_start_moved(self, moved: MovedStart) -> None:
         """A client has deleted records."""

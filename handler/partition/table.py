@@ -138,13 +138,8 @@ class PartitionTable:
         if partition is not None:
             partition.on_start_moved(moved)
 
-    def forget_topic(self, pulsar_topic: str) -> None:
-        prefix = pulsar_topic + "-partition-"
-        for name in [name for name in self._partitions if name.startswith(prefix) or name == pulsar_topic]:
-            self.forget(name)
-
     async def forget_topics(self, pulsar_topics: Set[str]) -> None:
-        """Many of them, with others in between."""
+        """They are gone or about to go. Others run in between: there may be thousands of partitions."""
         pace = Pace()
         for name in [name for name in self._partitions if name in pulsar_topics or name.rpartition("-partition-")[0] in pulsar_topics]:
             self.forget(name)

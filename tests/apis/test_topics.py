@@ -123,6 +123,23 @@ async def test_every_sidecar_that_is_listed_hears_of_a_deletion_before_the_clien
     assert line.endswith("; silent:1: no answer in time")
 
 
+async def test_a_few_sidecars_that_do_not_answer_keep_nobody_else_from_hearing_of_a_deletion(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def listed() -> list[Leader]:
+        return [Leader("silent" if number in (5, 105) else "a", number, "", f"a:{number}") for number in range(250)]
+
+    peers = TellingPeers()
+    monkeypatch.setattr(a20_delete_topics, "TELL_SECONDS", 0.2)
+    monkeypatch.setattr(a20_delete_topics, "MOST_TELL_SECONDS", 0.4)
+    monkeypatch.setattr(sidecar.services.groups.leaders, "known_others", listed)
+    sidecar.services = replace(sidecar.services, peers=cast(Any, peers))
+    sidecar.admin.make("t")
+    await sidecar.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), 6)
+    assert len(peers.told) == 248
+    assert "2 of 250 sidecars" in caplog.text
+
+
 async def test_many_sidecars_that_do_not_answer_hold_a_deletion_for_a_while_and_fill_no_log(
     sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -34,7 +34,7 @@ from handler.coordination.term import Phase
 from handler.groups.service import SUBSCRIPTION, group_runtime
 from handler.groups.vocabulary import Now
 from handler.ids import new_id
-from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
+from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
 from handler.telemetry.limits import RateLimitedLog
 from handler.topics.names import TopicNames
 from handler.wire.error_code import ErrorCode
@@ -267,6 +267,11 @@ async def test_who_coordinates_nothing_is_seen_and_tells_whose_topics_its_client
         assert {other.name for other in await leaders.known_others()} == {"a", "x", "b"}, "a failed look is tried again"
         admin.answer = {0: told}
         await leaders.known_others()
+    admin.answer, asked = NotPermitted("the role may not read stats"), admin.questions
+    with pytest.raises(NotPermitted):
+        await leaders.known_others()
+    assert admin.questions == asked + 1, "it is not asked again"
+    admin.answer = {0: told}
     assert directory.lists_visit
     visitor["metadata"] = {NAMESPACE: "public/team"}  # of a release that does not know it
     told["subscriptions"][VISITORS]["consumers"] = [visitor]

@@ -15,8 +15,8 @@ from handler.ids import new_id
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log_starts import LogStarts, log_starts, stored_starts
 from handler.pulsar import raw_entries
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError, Unavailable
+from handler.pulsar.entry import CompactionStats, Position, RawEntry
+from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
 from handler.pulsar.messages import write_batch
 from tests.support.fake_broker import until
 from tests.support.internal_topic import InternalTopic, Writer
@@ -98,6 +98,28 @@ async def test_with_its_topic_a_start_is_forgotten(topic: InternalTopic, opened:
     mine.forget({PARTITION: EARLY, "persistent://public/default/t-partition-1": EARLY})
     await known(other, None)
     assert await opened().of(PARTITION) is None
+
+
+@pytest.mark.parametrize("answer", [TopicMissing("a young broker"), NotPermitted("a token is being replaced"), Unavailable("no broker")])
+async def test_a_start_is_forgotten_though_pulsar_can_not_say_where_the_topic_ends_for_a_moment(
+    topic: InternalTopic, opened: Open, answer: PulsarError
+) -> None:
+    mine = opened()
+    await mine.put(PARTITION, EARLY)
+    await known(mine, EARLY)
+    stats, questions = topic.compaction_stats, 0
+
+    async def refused_once(topic: str) -> CompactionStats:
+        nonlocal questions
+        questions += 1
+        if questions == 1:
+            raise answer
+        return await stats(topic)
+
+    topic.compaction_stats = refused_once  # type: ignore[method-assign]
+    mine.forget({PARTITION: EARLY})
+    await until(lambda: not topic.stored()[-1][1])
+    assert questions > 1
 
 
 async def test_the_start_of_a_topic_that_was_made_again_outlives_the_deletion_of_the_one_before(topic: InternalTopic, opened: Open) -> None:

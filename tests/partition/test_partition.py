@@ -7,6 +7,7 @@ import logging
 
 import pytest
 
+from handler.partition import partition as module
 from handler.partition.log.basis import BASIS_PROPERTY
 from handler.partition.log.moved_start import MovedStart
 from handler.pulsar.entry import LogStats, Position
@@ -406,17 +407,36 @@ async def test_the_start_that_is_told_is_that_of_the_topic_that_is_there_now() -
     partition.close()
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-async def test_a_topic_that_is_forgotten_is_not_served_from_what_is_known_of_it(at_once: bool) -> None:
+@pytest.mark.parametrize("is_silent", [False, True])
+async def test_the_start_is_told_though_the_end_lies_in_storage_that_is_away(monkeypatch: pytest.MonkeyPatch, is_silent: bool) -> None:
+    monkeypatch.setattr(module, "CHECK_SECONDS", 0.1)
+    log = MemoryLog()
+    partition = open_partition(log)
+    for _ in range(5):
+        await append(partition, batch(b"x"))
+    await partition.ask_log_start()
+    partition.on_start_moved(MovedStart(log.entries[3].position, 3))
+
+    async def away() -> None:
+        if is_silent:
+            await asyncio.sleep(60)
+        raise Unavailable("no bookie has it")
+
+    partition.read_to_end = away  # type: ignore[method-assign]
+    assert await partition.confirmed_start() == 3
+    log.make_anew()
+    with pytest.raises(Unavailable):
+        await partition.confirmed_start()
+    partition.close()
+
+
+async def test_a_topic_that_is_forgotten_is_not_served_from_what_is_known_of_it() -> None:
     logs = {name: MemoryLog() for name in ("t-partition-0", "t-partition-1", "t", "tt-partition-0")}
     table = open_table(lambda name, _: logs[name])
     before = {name: table.get(name) for name in logs}
     for partition in before.values():
         await append(partition, batch(b"old"))
-    if at_once:
-        table.forget_topic("t")
-    else:
-        await table.forget_topics({"t", "u"})
+    await table.forget_topics({"t", "u"})
     assert [name for name, partition in before.items() if table.get(name) is partition] == ["tt-partition-0"]
     await table.close()
 

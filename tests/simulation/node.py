@@ -75,7 +75,7 @@ class Node:
             self._soon(lambda partition: partition.set_config(config))
 
     def on_made_anew(self) -> None:
-        """It has become known here that the topic is another one, as the catalog tells (`PartitionTable.forget_topic`)."""
+        """It has become known here that the topic is another one, as the catalog tells (`PartitionTable.forget_topics`)."""
         if self.opened_in != self.topic.generation:
             self._soon(Partition.close)
 
