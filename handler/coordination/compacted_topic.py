@@ -64,22 +64,22 @@ class KeyedWrites(ProducerEvents):
         self._topic = topic
         self._clock = clock
         self._next = 0
-        self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._waiting: dict[int, asyncio.Future[Position]] = {}
 
     @property
     def ended(self) -> PulsarError | None:
         return self.lost.result() if self.lost.done() else None
 
-    def send(self, key: bytes, value: bytes | None) -> asyncio.Future[None]:
-        """Done when it is stored. Nobody need wait for it."""
+    def send(self, key: bytes, value: bytes | None) -> asyncio.Future[Position]:
+        """Where it is stored. Nobody need wait for it."""
         return self._send(write_batch([(key, value)], self._clock.wall()))
 
-    def send_deletion(self, key: bytes, deleted: bytes) -> asyncio.Future[None]:
+    def send_deletion(self, key: bytes, deleted: bytes) -> asyncio.Future[Position]:
         """Of this value, and of none that was written meanwhile."""
         return self._send(write_batch([(key, None)], self._clock.wall(), (DELETES, deleted)))
 
-    def _send(self, payload: bytes) -> asyncio.Future[None]:
-        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def _send(self, payload: bytes) -> asyncio.Future[Position]:
+        stored: asyncio.Future[Position] = asyncio.get_running_loop().create_future()
         stored.add_done_callback(_looked_at)
         if self.ended is not None or self.producer is None:
             stored.set_exception(self.ended or Unavailable("there is no producer"))
@@ -100,7 +100,7 @@ class KeyedWrites(ProducerEvents):
     def on_receipt(self, sequence: int, ledger: int, entry: int) -> None:
         stored = self._waiting.pop(sequence, None)
         if stored is not None and not stored.done():
-            stored.set_result(None)
+            stored.set_result(Position(ledger, entry))
 
     def on_send_error(self, sequence: int, code: int, message: str) -> None:
         self.fail(Unavailable(f"{self._topic} could not be written (error {code}): {message}"))
@@ -109,7 +109,7 @@ class KeyedWrites(ProducerEvents):
         self.fail(reason)
 
 
-def _looked_at(stored: asyncio.Future[None]) -> None:
+def _looked_at(stored: asyncio.Future[Position]) -> None:
     """Nobody may be waiting for it."""
     if not stored.cancelled():
         stored.exception()

@@ -17,9 +17,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from handler.clock import Clock
 from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites, check_beginning, deleted_by, first_index_of
@@ -32,9 +33,9 @@ from handler.pulsar.entry import CompactionStats, Position, RawEntry
 from handler.pulsar.errors import NotPermitted, PulsarError, Unavailable
 from handler.pulsar.events import ConsumerEvents
 from handler.pulsar.messages import Message, read_messages
-from handler.pulsar.ports import Admin, Client
-from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
-from handler.tasks import KeptAlive, Shared
+from handler.pulsar.ports import Admin, Client, EntryReader
+from handler.pulsar.raw_entries import NoEntryCame, Patience, raw_entries_from
+from handler.tasks import KeptAlive, Pace, Shared
 from handler.telemetry import metrics
 from handler.telemetry.limits import RateLimitedLog
 
@@ -51,6 +52,13 @@ GONE_SECONDS: Final = 30.0
 # It is looked for each second.
 PAUSE_SECONDS: Final = 15.0
 PERMITS: Final = 1_000
+# So much of the log itself is read before what is compacted: what lands behind something greater is mended within seconds.
+LEFT_OUT_ENTRIES: Final = 1_000
+# Whoever has read before goes on from there, unless more has been written since.
+MOST_LEFT_OUT_ENTRIES: Final = 20_000
+LEFT_OUT_ENTRY_BYTES: Final = 1024
+# Some thousand entries come within 0.1 s. Requests wait for what is compacted, so slow storage is not waited for twice.
+LEFT_OUT_SECONDS: Final = 2.0
 NOWHERE: Final = Position(-1, -1)
 
 V = TypeVar("V")
@@ -102,10 +110,14 @@ class FollowedTopic(Generic[V]):
         self._opening = asyncio.Lock()
         self._lesser: dict[str, None] = {}  # in order; keys of which a value was read behind one that counts more
         self._deleted: dict[str, V] = {}  # what is to be deleted
+        self._puts: Counter[str] = Counter()  # under way
+        self._deletions: dict[str, Position] = {}  # of these keys: the last that was read
         self._found = asyncio.Event()  # somebody has just made the topic
         self.has_seen_its_topic = False
         self._missing = Lasting(GONE_SECONDS, PAUSE_SECONDS)
-        self._reading: _Following | None = None  # once what was stored is read
+        self._following: _Following | None = None
+        self._reading: _Following | None = None  # the same, once what was stored is read
+        self._seen: Position | None = None  # the last entry that came of a reader before
         self._asking: Shared[None, int] = Shared()
         self._question = 0  # how many have begun
         self._task = KeptAlive("followed_topic", topic, self._follow)
@@ -152,8 +164,14 @@ class FollowedTopic(Generic[V]):
         known = self._values.get(key)
         if known is not None and not self._facts.counts_more(value, known):
             return
-        await writes.send(key.encode(), self._facts.encode(value))
-        self._take_own(key, value)
+        self._puts[key] += 1
+        try:
+            self._take_own(key, value, await writes.send(key.encode(), self._facts.encode(value)))
+        finally:
+            self._puts[key] -= 1
+            if not self._puts[key]:
+                del self._puts[key]
+                self._deletions.pop(key, None)
 
     def forget(self, values: Mapping[str, V]) -> None:
         """What they are about is deleted. A value that has come since is about its successor, and stays."""
@@ -212,20 +230,67 @@ class FollowedTopic(Generic[V]):
     async def _follow(self) -> None:
         await self._wait_for_topic()
         stats = await self._stats()
-        following = _Following(self.topic, self._on_message, stats.compacted_to)
         # Compaction may have taken a deletion along with what it deletes, so what was known before is no beginning.
         self._read = {}
         self._read_deleted.clear()
+        try:
+            left_out = await self._left_out(stats)
+            pace = Pace()
+            for entry in left_out:
+                self._take_all_of(entry)
+                await pace.rest()
+            await self._load_and_read_on(stats, left_out[-1].last_index if left_out else None)
+        finally:
+            self._following = self._reading = self._read = None
+
+    async def _left_out(self, stats: CompactionStats) -> list[RawEntry]:
+        """The last entries of the log that compaction has gone over, all of them or none.
+
+        Compaction keeps the last value of a key. That may be a lesser one: its writer had not heard of the greatest, and the compaction
+        came before anybody had written the greatest again. The log itself still has both for a while. A part of these entries would be
+        worse than none: it may have a value without the deletion behind it.
+        """
+        horizon = stats.compacted_to
+        end = None if horizon is None else stats.log.entry_before(horizon.after())
+        if horizon is None or end is None or not stats.log.may_hold(end):
+            return []
+        start = _so_far_before(end, stats, LEFT_OUT_ENTRIES)
+        if self._seen is not None and self._seen < start:
+            start = max(self._seen.after(), _so_far_before(end, stats, MOST_LEFT_OUT_ENTRIES))
+        wanted, _ = stats.log.between(start, end.after())
+        found: list[RawEntry] = []
+        with contextlib.suppress(NoEntryCame, TimeoutError):
+            async with asyncio.timeout(LEFT_OUT_SECONDS):
+                log_ = _Uncompacted(self._client, log_of(self.topic), Patience())
+                async with aclosing(raw_entries_from(log_, start, PERMITS)) as entries:
+                    while not found or found[-1].position < end:
+                        found.append(await anext(entries))
+        return found if len(found) == wanted and found[-1].position == end else []
+
+    def _take_all_of(self, entry: RawEntry) -> None:
+        try:
+            for message in read_messages(entry.message_metadata, entry.payload)[0]:
+                self._on_message(message, entry.position)
+        except Exception as error:  # anybody may have written it
+            metrics.UNREADABLE_ENTRIES.inc()
+            log.warning("entry %s of %s is passed over: %s", entry.position, self.topic, error)
+
+    async def _load_and_read_on(self, stats: CompactionStats, last_index: int | None) -> None:
+        """`last_index`: of the last entry that is compacted, which compaction may have left out."""
+        self._following = following = _Following(self.topic, self._on_message, stats.compacted_to, last_index)
         reader = await self._client.reader(log_of(self.topic), None, following, compacted=True, purpose="load")
         try:
             following.grant = reader.grant
             reader.grant(PERMITS)
             async with asyncio.timeout(LOAD_SECONDS):
                 await self._read_all(stats, following)
+            following.misses_nothing = True
             if (await self._stats()).compacted_ledger != stats.compacted_ledger:
                 # A value read before that may since have been deleted, and the deletion be compacted away.
                 raise Unavailable(f"{self.topic} was compacted while it was read")
             await check_beginning(self._client, log_of(self.topic), stats.compacted_ledger, following.first_index)
+            if following.lost.done():
+                raise following.lost.result()
             self._know_what_was_read()
             self._reading = following
             self._note_that_it_is_there()
@@ -235,7 +300,8 @@ class FollowedTopic(Generic[V]):
         except TimeoutError as error:
             raise Unavailable(f"{self.topic} was not read within {LOAD_SECONDS:.0f} s") from error
         finally:
-            self._reading = self._read = None
+            if self._reading is following and following.position != NOWHERE:
+                self._seen = following.position
             reader.close()
 
     async def _stats(self) -> CompactionStats:
@@ -278,7 +344,7 @@ class FollowedTopic(Generic[V]):
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._found.wait()
 
-    def _on_message(self, message: Message) -> None:
+    def _on_message(self, message: Message, position: Position) -> None:
         if message.key is None or message.key == MARKER_KEY:
             return
         key = message.key.decode()
@@ -286,6 +352,8 @@ class FollowedTopic(Generic[V]):
             self._take(key, self._facts.decode(message.value))
         else:
             self._take_deletion(key, deleted_by(message))
+            if key in self._puts:
+                self._deletions[key] = max(position, self._deletions.get(key, NOWHERE))
 
     def _take(self, key: str, value: V) -> None:
         values = self._values if self._read is None else self._read
@@ -298,13 +366,24 @@ class FollowedTopic(Generic[V]):
         if known != value and self._read is None:
             self._on_news(key, value)
 
-    def _take_own(self, key: str, value: V) -> None:
-        """What this process has stored is known at once, also where what is being read comes to nothing."""
+    def _take_own(self, key: str, value: V, stored_at: Position) -> None:
+        """What this process has stored is known at once, also where what is being read comes to nothing. But the reader may have come here
+        first.
+        """
+        if self._deletions.get(key, NOWHERE) > stored_at:
+            return
         read, self._read = self._read, None
-        self._take(key, value)
-        self._read = read
         if read is not None:
             self._take(key, value)
+        self._read = read
+        if self._following is None or self._following.position < stored_at:
+            self._take(key, value)
+            return
+        # Compaction has left it out where the reader did not bring it: for a deletion, or for something lesser that landed behind it.
+        known = (self._values if read is None else read).get(key)
+        if known is not None and self._facts.counts_more(value, known):
+            self._take(key, value)
+            self._owe(key)
 
     def _take_deletion(self, key: str, encoded: bytes | None) -> None:
         """Of a value, or of whatever there is, as sidecars of 0.2 wrote it."""
@@ -316,7 +395,8 @@ class FollowedTopic(Generic[V]):
         else:
             values.pop(key, None)
             self._lesser.pop(key, None)
-            if self._read is not None:
+            before = self._values.get(key)
+            if self._read is not None and not (before is not None and deleted is not None and self._facts.counts_more(before, deleted)):
                 self._read_deleted.add(key)
 
     def _owe(self, key: str) -> None:
@@ -347,9 +427,10 @@ class FollowedTopic(Generic[V]):
                 await asyncio.sleep(LOOK_SECONDS / 50)
             stats = await self._stats()
             if not reading.is_overtaken(stats):
-                await self._read_all(stats, reading)
-                return
-            reading.on_end(Unavailable(f"{self.topic} was compacted behind what is read"))  # a deletion may have gone with that
+                with contextlib.suppress(_Overtaken):
+                    await self._read_all(stats, reading)
+                    return
+            reading.on_end(_Overtaken(f"{self.topic} was compacted behind what is read"))  # a deletion may have gone with that
             while self._reading is reading:  # noqa: ASYNC110 - it ends at once
                 await asyncio.sleep(LOOK_SECONDS / 50)
 
@@ -373,6 +454,21 @@ class FollowedTopic(Generic[V]):
     def _may_be_missing(self) -> bool:
         """Whether an answer that the topic is missing is believed now. Who has never seen the topic has nothing to hold against it."""
         return not self.has_seen_its_topic or self._missing.is_believed(asyncio.get_running_loop().time())
+
+
+def _so_far_before(horizon: Position, stats: CompactionStats, entries: int) -> Position:
+    return stats.log.before(horizon, entries, entries * LEFT_OUT_ENTRY_BYTES)
+
+
+class _Uncompacted(NamedTuple):
+    """The log as it was written."""
+
+    client: Client
+    topic: str
+    patience: Patience
+
+    async def reader(self, start: Position | None, events: ConsumerEvents) -> EntryReader:
+        return await self.client.reader(self.topic, start, events, purpose="load")
 
 
 async def stored_values(client: Client, admin: Admin, topic: str, facts: Facts[V]) -> dict[str, V]:
@@ -413,16 +509,26 @@ def _put(values: dict[str, V], message: Message, facts: Facts[V]) -> None:
         values.pop(key, None)
 
 
+class _Overtaken(Unavailable):
+    """Compaction has passed the reader, which did not read all that counts."""
+
+
 class _Following(ConsumerEvents):
     """The reader: every message, from the beginning on."""
 
-    def __init__(self, topic: str, on_message: Callable[[Message], None], horizon: Position | None) -> None:
-        """`horizon`: up to where it is compacted."""
+    def __init__(
+        self, topic: str, on_message: Callable[[Message, Position], None], horizon: Position | None, last_index: int | None = None
+    ) -> None:
+        """`horizon`: up to where it is compacted. `last_index`: of the last entry up to there, where that is known."""
         self._topic = topic
         self._horizon = horizon
+        self._behind_horizon = None if last_index is None else last_index + 1
         self._compacted = 0  # entries up to there
         self._on_message = on_message
         self._taken = 0
+        self._next_index: int | None = None  # of the message that comes next, where that is known
+        # Whether nothing may be missing from here on. What is missing while it loads is gone, or is looked for by CompactionStats.
+        self.misses_nothing = False
         self.lost: asyncio.Future[PulsarError] = asyncio.get_running_loop().create_future()
         self.news = asyncio.Event()
         self.position = NOWHERE  # of the last entry that has come
@@ -430,13 +536,18 @@ class _Following(ConsumerEvents):
         self.grant: Callable[[int], None] = lambda _: None
 
     def on_entry(self, entry: RawEntry) -> None:
+        if self.lost.done():
+            return  # it stands behind what is missing
         count = 1
         try:
+            if self._is_behind_a_gap(entry) and self.misses_nothing:
+                self.on_end(_Overtaken(f"{self._topic} was compacted while it was read"))
+                return
             if self.position == NOWHERE:
                 self.first_index = first_index_of(entry)
             messages, count = read_messages(entry.message_metadata, entry.payload)
             for message in messages:
-                self._on_message(message)
+                self._on_message(message, entry.position)
         except Exception as error:  # anybody may have written it
             metrics.UNREADABLE_ENTRIES.inc()
             log.warning("entry %s of %s is passed over: %s", entry.position, self._topic, error)
@@ -448,6 +559,17 @@ class _Following(ConsumerEvents):
             self.grant(self._taken)
             self._taken = 0
         self.news.set()
+
+    def _is_behind_a_gap(self, entry: RawEntry) -> bool:
+        """Whether something before this entry has not come: compaction may just have left it out, and it may be what counts."""
+        expected, is_compacted = self._next_index, False
+        if self._horizon is not None:
+            is_compacted = entry.position < self._horizon
+            if expected is None and self.position <= self._horizon < entry.position:
+                expected = self._behind_horizon
+        self._next_index = None if entry.last_index is None or is_compacted else entry.last_index + 1
+        first = first_index_of(entry)
+        return expected is not None and first is not None and first > expected
 
     def has_read_all(self, stats: CompactionStats) -> bool:
         """What was there when the broker told `stats`. Of what is compacted the number of entries tells: its last may be left out."""

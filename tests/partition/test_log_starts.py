@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from handler.clock import SYSTEM_CLOCK
 from handler.coordination import followed_topic
+from handler.coordination.compacted_topic import DELETES
 from handler.ids import new_id
 from handler.partition.log.moved_start import MovedStart
 from handler.partition.log_starts import LogStarts, log_starts, stored_starts
@@ -20,6 +21,7 @@ from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unava
 from handler.pulsar.messages import write_batch
 from tests.support.fake_broker import until
 from tests.support.internal_topic import InternalTopic, Writer
+from tests.support.virtual_time import in_virtual_time
 
 PARTITION = "persistent://public/default/t-partition-0"
 EARLY, LATE = MovedStart(Position(5, 1), 10), MovedStart(Position(5, 9), 90)
@@ -150,6 +152,142 @@ async def test_a_lesser_move_that_is_read_while_loading_is_mended_too(topic: Int
     topic.there = True
     assert await opened().of(PARTITION) == LATE
     await until(lambda: topic.stored()[-1] == (PARTITION.encode(), LATE.encode()))
+
+
+def write(topic: InternalTopic, *values: MovedStart | None, key: str = PARTITION) -> None:
+    """A deletion is one of the value before it."""
+    writer, before = Writer(topic, cast(Any, Silent())), values[0]
+    for value in values:
+        deletes = () if value is not None else ((DELETES, cast(MovedStart, before).encode()),)
+        writer.send_batch(0, 1, write_batch([(key.encode(), value and value.encode())], 1, *deletes))
+        before = value
+    topic.there = True
+
+
+def compact(topic: InternalTopic, *left_out: int) -> None:
+    topic.compacted_to, topic.left_out = Position(topic.ledger, len(topic.entries) - 1), set(left_out)
+
+
+async def test_what_compaction_left_out_for_a_lesser_move_counts_and_is_written_again(topic: InternalTopic, opened: Open) -> None:
+    write(topic, LATE, EARLY)
+    compact(topic, 0)
+    assert await opened().of(PARTITION) == LATE
+    await until(lambda: topic.stored()[-1] == (PARTITION.encode(), LATE.encode()))
+
+
+async def test_a_ledger_that_a_broker_has_just_begun_has_nothing_that_was_left_out(topic: InternalTopic, opened: Open) -> None:
+    write(topic, LATE, EARLY)
+    topic.compacted_to, topic.left_out = Position(topic.ledger + 1, -1), {0}  # as brokers say when they load the topic again
+    async with asyncio.timeout(1):
+        assert await opened().of(PARTITION) == LATE
+
+
+async def test_what_was_deleted_before_the_compaction_stays_deleted(topic: InternalTopic, opened: Open) -> None:
+    write(topic, LATE, None)
+    compact(topic, 0, 1)
+    assert await opened().of_now(PARTITION) is None
+
+
+@pytest.mark.parametrize("fault", ["slow", "lost"])
+async def test_of_a_log_that_can_be_read_in_part_only_what_is_compacted_counts(topic: InternalTopic, opened: Open, fault: str) -> None:
+    write(topic, LATE, None)
+    write(topic, EARLY, key="another")
+    compact(topic, 0, 1)
+    if fault == "slow":
+        topic.slow_from = 1
+    else:
+        topic.lost = {1}
+    mine = opened()
+    assert await mine.of(PARTITION) is None, "its deletion was not read"
+    await mine.put(PARTITION, EARLY)
+    assert topic.stored()[-1] == (PARTITION.encode(), EARLY.encode())
+
+
+def test_storage_that_brings_an_entry_a_second_delays_no_sidecar_for_long() -> None:
+    topic = InternalTopic()
+    times: list[float] = []
+
+    async def play() -> None:
+        write(topic, *[MovedStart(Position(5, 1), number) for number in range(100)])
+        compact(topic, *range(99))
+        loop, entries, topic.slow_from = asyncio.get_running_loop(), len(topic.entries), 0
+
+        def next_one() -> None:
+            topic.slow_from = cast(int, topic.slow_from) + 1
+            for reader in topic.readers:
+                reader.deliver()
+            if topic.slow_from < entries:
+                loop.call_later(1, next_one)
+
+        loop.call_later(1, next_one)
+        starts = log_starts(cast(Any, topic), cast(Any, topic), "public/__kafka", SYSTEM_CLOCK, new_id, lambda *_: None)
+        starts.start()
+        begun = loop.time()
+        await starts.of(PARTITION)
+        times.append(loop.time() - begun)
+        await starts.close()
+
+    in_virtual_time(play())
+    assert times[0] < 2.5
+
+
+def hold_receipts(topic: InternalTopic) -> Callable[[], None]:
+    """The first writer's, until the returned function is called."""
+    events, held = topic.writers[0].events, list[tuple[int, int, int]]()
+    on_receipt = events.on_receipt
+    events.on_receipt = lambda *receipt: held.append(receipt)  # type: ignore[method-assign]
+
+    def give() -> None:
+        for receipt in held:
+            on_receipt(*receipt)
+
+    return give
+
+
+async def test_a_receipt_that_comes_behind_the_deletion_of_its_value_brings_nothing_back(topic: InternalTopic, opened: Open) -> None:
+    mine, other = opened(), opened()
+    await mine.put(PARTITION, EARLY)
+    await known(other, EARLY)
+    give_receipts = hold_receipts(topic)
+    putting = asyncio.create_task(mine.put(PARTITION, LATE))
+    await known(other, LATE)
+    other.forget({PARTITION: LATE})
+    await until(lambda: not topic.stored()[-1][1])
+    give_receipts()
+    await putting
+    assert await mine.of_now(PARTITION) is None
+
+
+async def test_what_compaction_took_before_its_writer_had_the_receipt_counts_and_is_written_again(
+    topic: InternalTopic, opened: Open
+) -> None:
+    mine = opened()
+    await mine.put("another", EARLY)
+    give_receipts = hold_receipts(topic)
+    topic.left_out = {len(topic.entries)}
+    putting = asyncio.create_task(mine.put(PARTITION, LATE))
+    await until(lambda: topic.stored()[-1] == (PARTITION.encode(), LATE.encode()))
+    write(topic, EARLY)
+    await known(mine, EARLY)
+    give_receipts()
+    await putting
+    assert await mine.of(PARTITION) == LATE
+    await until(lambda: topic.stored()[-1] == (PARTITION.encode(), LATE.encode()))
+
+
+async def test_the_deletion_of_a_lesser_value_makes_nobody_forget_what_counts_more(
+    topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followed_topic, "LEFT_OUT_ENTRIES", 3)
+    mine, middle = opened(), MovedStart(Position(5, 5), 50)
+    await mine.put(PARTITION, LATE)
+    readers, topic.readers = topic.readers, []  # it is away
+    write(topic, EARLY, None, middle)
+    compact(topic, 0, 1, 2)
+    for reader in readers:
+        reader.events.on_end(Unavailable("connection lost"))
+    await until(lambda: topic.stored()[-1] == (PARTITION.encode(), LATE.encode()))
+    assert await mine.of_now(PARTITION) == LATE
 
 
 class Silent:

@@ -28,6 +28,8 @@ class InternalTopic:
     compacted_to: Position | None = None
     gone: int = 0  # entries that retention has taken: of these readers are given what is compacted
     left_out: set[int] = field(default_factory=set)  # entries that compaction has left out
+    lost: set[int] = field(default_factory=set)  # entries that readers of the log itself are not given
+    slow_from: int | None = None  # these readers are given none from there on
     gives_nothing: bool = False  # a broker under load
     compacts_while_read: int = 0  # so many of the next readings
     readers_opened: int = 0
@@ -91,8 +93,13 @@ class InternalTopic:
         self.writers.append(Writer(self, events))
         return self.writers[-1]
 
-    async def reader(self, topic: str, start: Position | None, events: ConsumerEvents, compacted: bool, purpose: str) -> Reader:
-        assert compacted
+    async def reader(
+        self, topic: str, start: Position | None, events: ConsumerEvents, compacted: bool = False, purpose: str = ""
+    ) -> Reader:
+        if not compacted:
+            first = self.gone if start is None else max(self.gone, start.entry)
+            self.readers.append(Reader(self, events, first, is_compacted=False))
+            return self.readers[-1]
         self.readers_opened += 1
         if self.compacts_while_read:
             self.compacts_while_read -= 1
@@ -143,6 +150,7 @@ class Reader:
     events: ConsumerEvents
     given: int = 0
     permits: int = 0
+    is_compacted: bool = True
 
     def grant(self, permits: int) -> None:
         self.permits += permits
@@ -156,11 +164,15 @@ class Reader:
             self.deliver()
 
     def deliver(self) -> None:
-        while self.permits and self.given < len(self.topic.entries) and not self.topic.gives_nothing:
+        topic, end = self.topic, len(self.topic.entries)
+        if not self.is_compacted and topic.slow_from is not None:
+            end = min(end, topic.slow_from)
+        hidden = topic.left_out if self.is_compacted else topic.lost
+        while self.permits and self.given < end and not topic.gives_nothing:
             self.given += 1
-            if self.given - 1 not in self.topic.left_out:
+            if self.given - 1 not in hidden:
                 self.permits -= 1
-                self.events.on_entry(self.topic.entries[self.given - 1])
+                self.events.on_entry(topic.entries[self.given - 1])
 
     def close(self) -> None:
         if self in self.topic.readers:
