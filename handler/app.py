@@ -8,8 +8,6 @@ import gc
 import logging
 import os
 import signal
-import uuid
-from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -19,6 +17,7 @@ from handler import doctor
 from handler.admin.service import ADMIN, FROM_THIS_HOST, AdminService
 from handler.apis.answer_share import AnswerShare
 from handler.apis.api import ANONYMOUS, Services
+from handler.apis.deleted_topics import forget_here
 from handler.apis.fetch_session_cache import FetchSessionCache
 from handler.apis.handover import warm, warm_heirs
 from handler.apis.promise import settled
@@ -50,7 +49,7 @@ from handler.server.budget import ByteBudget
 from handler.server.dispatch import Dispatcher
 from handler.server.listener import Listener
 from handler.surroundings import Surroundings, real_surroundings
-from handler.tasks import InTurn, KeptAlive, Pace, every
+from handler.tasks import InTurn, KeptAlive, every
 from handler.telemetry import metrics
 from handler.telemetry.loop_lag import LoopLag
 from handler.topic_logs import TopicLogs
@@ -209,7 +208,7 @@ class Sidecar:
         self._dispatch = Dispatcher(lambda principal: self.services, loop.time)  # there is one principal, the anonymous one
         peer_transactions = PeerTransactions(self.services.transactions, groups)
         answers = Answers(
-            serve=self._serve_peer, topics_deleted=self._forget_topics, transactions=peer_transactions,
+            serve=self._serve_peer, topics_deleted=partial(forget_here, self.services), transactions=peer_transactions,
             ping=self.fleet.on_ping, warm=partial(warm, self.services), heard_of=self._hear_of_namespace,
         )  # fmt: skip
         self.stop_asked = asyncio.Event()
@@ -305,19 +304,6 @@ class Sidecar:
         """Another sidecar that has this one for its own passes a request on."""
         self.services.catalog.has_neighbour(namespace)
         self.services.groups.leaders.hear_of(namespace)
-
-    async def _forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
-        """Another sidecar has deleted them. Whoever reads here is not given their records any more."""
-        pace, deleted = Pace(), set[str]()
-        for topic in topics:
-            with contextlib.suppress(InvalidTopicName):
-                name = self.services.catalog.names.parse(topic)
-                self.services.catalog.gone(name)
-                deleted.add(name.pulsar)
-            await pace.rest()
-        await self.partitions.forget_topics(deleted)
-        self.services.groups.coordinator.forget_topics(topics)
-        await self.services.groups.coordinator.forget_offsets(topics)
 
     async def drain(self) -> bool:
         """Others lead, then coordinate, what this one has; then it stops."""

@@ -11,31 +11,18 @@ v6  topics by id (KIP-516)
 from __future__ import annotations
 
 import asyncio
-import logging
 import uuid
-from collections.abc import Mapping
-from itertools import islice
 from typing import Final, NamedTuple
 
 from handler.apis.api import Api, Call, Services
-from handler.fleet.peers import PeerUnavailable
+from handler.apis.deleted_topics import forget_everywhere
 from handler.partition.errors import error_code
 from handler.pulsar.errors import PulsarError, Undescribed
-from handler.tasks import gathered, within
 from handler.topics.names import InvalidTopicName, TopicName
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 
-log = logging.getLogger(__name__)
-
 NO_TOPIC: Final = uuid.UUID(int=0)
-# A sidecar that died a moment ago is listed for up to a minute. Clients wait half a minute for the whole request.
-TELL_SECONDS: Final = 5.0
-MOST_TELL_SECONDS: Final = 10.0
-# One that does not answer takes one of so many places.
-TOLD_TOGETHER: Final = 100
-# In a line of the log.
-NAMED: Final = 10
 
 
 async def _name(services: Services, named: str | None, topic_id: uuid.UUID | None) -> TopicName | ErrorCode:
@@ -94,43 +81,6 @@ async def _described(services: Services, name: TopicName, *, must_have_id: bool)
     return _Described(topic.partitions, topic.partitioned, topic.topic_id)
 
 
-async def _forget_everywhere(services: Services, topics: Mapping[str, uuid.UUID | None]) -> None:
-    """No sidecar serves the topics any more, and the offsets that groups have committed of them go, wherever the groups are coordinated.
-
-    A sidecar that can't be told sees for itself that the topic is gone, a moment later. The topic's id in the commits shows that they
-    are of another.
-    """
-    services.groups.coordinator.forget_topics(topics)
-    await asyncio.gather(services.groups.coordinator.forget_offsets(topics), _tell_others(services, topics))
-
-
-async def _tell_others(services: Services, topics: Mapping[str, uuid.UUID | None]) -> None:
-    names = ", ".join([*islice(topics, NAMED), *([f"{len(topics) - NAMED} more"] if len(topics) > NAMED else [])])
-    try:
-        others = [other for other in await services.groups.leaders.known_others() if other.control]
-    except PulsarError as error:
-        log.warning("no other sidecar was told of deleted topics (%s): offsets that groups have committed of them stay: %s", names, error)
-        return
-    in_full = {services.names.parse(topic).pulsar: topic_id for topic, topic_id in topics.items()}
-    until = services.clock() + MOST_TELL_SECONDS
-
-    untold: list[str] = []
-    waiting = iter(others)
-
-    async def tell_one_after_the_other() -> None:
-        for other in waiting:
-            try:
-                left = min(TELL_SECONDS, until - services.clock())
-                await within(left, services.peers.topics_deleted(other.control, other.name, in_full))
-            except (PeerUnavailable, TimeoutError) as error:
-                untold.append(f"{other.control}: {str(error) or 'no answer in time'}")
-
-    await gathered(tell_one_after_the_other() for _ in range(TOLD_TOGETHER))
-    if untold:
-        listed = "; ".join(untold[:NAMED])
-        log.warning("%d of %d sidecars may not know yet of deleted topics (%s): %s", len(untold), len(others), names, listed)
-
-
 async def _handle(services: Services, call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     wanted: list[tuple[str | None, uuid.UUID | None]] = [(name, None) for name in request.topic_names]
     wanted += [(topic.name, topic.topic_id) for topic in request.topics]
@@ -138,7 +88,7 @@ async def _handle(services: Services, call: Call, request: DeleteTopicsRequest) 
     # A topic whose id is not known leaves its commits: a deletion without an id would take those of the next topic of its name, too.
     deleted = {result.name: result.topic_id or NO_TOPIC for result in results if result.name and result.error_code is ErrorCode.NONE}
     if deleted:
-        await _forget_everywhere(services, deleted)
+        await forget_everywhere(services, deleted)
     return DeleteTopicsResponse(responses=results)
 
 

@@ -98,7 +98,7 @@ class Directory:
         return {other.namespace for other in (*self._others.values(), *self._visitors)} - {""}
 
     async def look_now(self) -> None:
-        """Raises PulsarError. Whoever has just come is seen too."""
+        """Raises PulsarError. A look that is under way is waited for, so who came while it went on may not be seen."""
         await self._asking.call(None, self._ask)
 
     async def _look(self) -> None:

@@ -21,6 +21,8 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 
 # Pulsar elects within milliseconds; a broker that is under load, or has just died, takes seconds. As long as a question may take.
 ELECTION_SECONDS: Final = 5.0
+# How long it is tried to see all others. A client waits meanwhile.
+LISTING_SECONDS: Final = 5.0
 # Where Pulsar does not say who leads, whoever led is asked after so long: it refuses what it does not lead any more.
 KNOWN_SECONDS: Final = 1.0
 # Pulsar elects within milliseconds, so most elections are seen at the first look.
@@ -154,9 +156,10 @@ class Leaders:
     async def known_others(self) -> list[Leader]:
         """All other sidecars that Pulsar lists now, or has listed at the look before, whether they coordinate or not.
 
-        Where Pulsar can't be asked for a while, those of before alone. Raises PulsarError where it never could.
+        Where Pulsar does not answer for a while, those of the look before alone. Raises PulsarError where Pulsar refuses to say, or has
+        never answered.
         """
-        until, before = self._loop.time() + ELECTION_SECONDS, list(self._all_others)
+        until, before = self._loop.time() + LISTING_SECONDS, list(self._all_others)
         while True:
             try:
                 await self._directory.look_now()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from handler.groups.records import OffsetCommitValue
 from handler.pulsar.admin import DescribedTopic
 from handler.topics.names import TopicName
 from handler.wire.error_code import ErrorCode
+from handler.wire.messages.delete_groups import DeleteGroupsRequest
 from handler.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from handler.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from handler.wire.messages.offset_fetch import (
@@ -159,6 +161,17 @@ async def test_topics_that_are_known_cost_a_commit_no_question(sidecar: Sidecar)
     for offset in range(2, 10):
         await committed(sidecar, offset)
     assert sidecar.admin.calls == calls
+
+
+async def test_the_mirror_hears_which_partitions_a_deleted_group_had_committed(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, Sequence[str]]] = []
+    monkeypatch.setattr(sidecar.services.mirror, "deleted", lambda *deletion: told.append(deletion))
+    sidecar.admin.make("t", 2)
+    for partition in range(2):
+        await committed(sidecar, 7, partition=partition)
+    answer = await sidecar.ask(DeleteGroupsRequest(groups_names=["g", "nobody's"]), 2)
+    assert [one.error_code for one in answer.results] == [ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND]
+    assert told == [("g", [NAME.partition(0), NAME.partition(1)])]
 
 
 @pytest.mark.parametrize("again", [False, True])

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
-import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from handler.apis import a20_delete_topics
-from handler.coordination.directory import Leader
-from handler.fleet.peers import PeerUnavailable
 from handler.pulsar.errors import Unavailable
 from handler.topics.catalog import FRESH_SECONDS
 from handler.topics.listing import LISTED_SECONDS
@@ -87,78 +80,6 @@ async def test_it_can_not_be_written_grown_deleted_or_made(with_offsets: Sidecar
     assert errors(answer.topics) == [refused]
     assert not with_offsets.admin.there
     assert not with_offsets.logs
-
-
-class TellingPeers:
-    """Other sidecars that hear of deletions: two of them don't answer."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[str, Mapping[str, uuid.UUID | None]]] = []
-
-    async def topics_deleted(self, address: str, name: str, topics: Mapping[str, uuid.UUID | None]) -> None:
-        if name == "gone":
-            raise PeerUnavailable("the sidecar at gone:1 did not answer: UNAVAILABLE")
-        if name == "silent":
-            await asyncio.sleep(60)
-        self.told.append((address, topics))
-
-
-async def test_every_sidecar_that_is_listed_hears_of_a_deletion_before_the_client_does(
-    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def listed() -> list[Leader]:
-        return [Leader(name, 0, "", f"{name}:1" if name != "unreachable" else "") for name in ("a", "gone", "silent", "unreachable", "b")]
-
-    peers = TellingPeers()
-    monkeypatch.setattr(a20_delete_topics, "TELL_SECONDS", 0.05)
-    monkeypatch.setattr(sidecar.services.groups.leaders, "known_others", listed)
-    sidecar.services = replace(sidecar.services, peers=cast(Any, peers))
-    sidecar.admin.make("t")
-    (described_,) = await described(sidecar, "t")
-    answer = await sidecar.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), 6)
-    assert errors(answer.responses) == [ErrorCode.NONE]
-    assert peers.told == [(address, {NAMESPACE + "t": described_.topic_id}) for address in ("a:1", "b:1")]
-    (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert line.startswith("2 of 4 sidecars may not know yet of deleted topics (t): gone:1: the sidecar at gone:1 did not answer")
-    assert line.endswith("; silent:1: no answer in time")
-
-
-async def test_a_few_sidecars_that_do_not_answer_keep_nobody_else_from_hearing_of_a_deletion(
-    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def listed() -> list[Leader]:
-        return [Leader("silent" if number in (5, 105) else "a", number, "", f"a:{number}") for number in range(250)]
-
-    peers = TellingPeers()
-    monkeypatch.setattr(a20_delete_topics, "TELL_SECONDS", 0.2)
-    monkeypatch.setattr(a20_delete_topics, "MOST_TELL_SECONDS", 0.4)
-    monkeypatch.setattr(sidecar.services.groups.leaders, "known_others", listed)
-    sidecar.services = replace(sidecar.services, peers=cast(Any, peers))
-    sidecar.admin.make("t")
-    await sidecar.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), 6)
-    assert len(peers.told) == 248
-    assert "2 of 250 sidecars" in caplog.text
-
-
-async def test_many_sidecars_that_do_not_answer_hold_a_deletion_for_a_while_and_fill_no_log(
-    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def listed() -> list[Leader]:
-        return [Leader("silent", number, "", f"silent:{number}") for number in range(450)]
-
-    monkeypatch.setattr(a20_delete_topics, "TELL_SECONDS", 0.2)
-    monkeypatch.setattr(a20_delete_topics, "MOST_TELL_SECONDS", 0.3)
-    monkeypatch.setattr(sidecar.services.groups.leaders, "known_others", listed)
-    sidecar.services = replace(sidecar.services, peers=cast(Any, TellingPeers()))
-    topics = [f"t{number}" for number in range(100)]
-    for topic in topics:
-        sidecar.admin.make(topic)
-    answer = await sidecar.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=topic) for topic in topics]), 6)
-    assert set(errors(answer.responses)) == {ErrorCode.NONE}
-    (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert "450 of 450 sidecars" in line
-    assert "t9, 90 more" in line
-    assert len(line) < 1_000
 
 
 async def test_a_topic_that_can_not_be_described_is_named_in_the_log(sidecar: Sidecar, caplog: pytest.LogCaptureFixture) -> None:

@@ -240,7 +240,40 @@ async def test_a_sidecar_tells_its_release_and_what_it_can_read_and_one_that_doe
     assert told == {"young": ("0.3.0", 7), "old": (FIRST_RELEASE, 0), "strange": ("0.4.0", 0)}
 
 
-async def test_who_coordinates_nothing_is_seen_and_tells_whose_topics_its_clients_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_that_were_listed_at_this_look_or_the_one_before_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LISTING_SECONDS", 0.2)
+    admin, told = Admin(), stats("a")
+    told["subscriptions"][VISITORS] = {"activeConsumerName": "x", "consumers": [{"consumerName": "x", "metadata": {}}]}
+    directory = Directory(cast(Any, admin), "t", SUBSCRIPTION, "me", Clock())
+
+    async def candidate() -> None: ...
+
+    leaders = Leaders(Identity("me", 1, ""), cast(Any, []), directory, candidate)
+
+    async def known() -> set[str]:
+        return {other.name for other in await leaders.known_others()}
+
+    admin.answer = TopicMissing("nothing was coordinated yet")
+    assert await known() == set()
+    admin.answer = Unavailable("no broker")
+    with pytest.raises(Unavailable):
+        await known()
+    admin.answer = {0: told}
+    assert await known() == {"a", "x"}, "x coordinates nothing"
+    for failure in (Unavailable("no broker"), TopicMissing("a young broker does not know it yet")):
+        admin.answer = failure
+        assert await known() == {"a", "x"}, "they were there at the last look"
+        asyncio.get_running_loop().call_later(0.1, setattr, admin, "answer", {0: stats("b")})
+        assert await known() == {"a", "x", "b"}, "a failed look is tried again"
+        admin.answer = {0: told}
+        await known()
+    admin.answer, asked = NotPermitted("the role may not read stats"), admin.questions
+    with pytest.raises(NotPermitted):
+        await known()
+    assert admin.questions == asked + 1, "it is not asked again"
+
+
+async def test_who_coordinates_nothing_is_seen_and_tells_whose_topics_its_clients_mean() -> None:
     admin, told = Admin(), stats("a")
     mine = {"consumerName": "me", "metadata": {NAMESPACE: "public/default", FORMAT: "1"}}
     visitor = {"consumerName": "x", "metadata": {NAMESPACE: "public/team", FORMAT: "1"}}
@@ -258,20 +291,6 @@ async def test_who_coordinates_nothing_is_seen_and_tells_whose_topics_its_client
     assert leaders.are_shared
     assert await directory.namespaces() == {"public/default", "public/team"}
     assert [other.name for other in directory.others] == ["a"], "nobody is sent to it"
-    assert [other.name for other in await leaders.known_others()] == ["a", "x"], "it hears of what all should know"
-    monkeypatch.setattr(module, "ELECTION_SECONDS", 0.2)
-    for failure in (Unavailable("no broker"), TopicMissing("a young broker does not know it yet")):
-        admin.answer = failure
-        assert [other.name for other in await leaders.known_others()] == ["a", "x"], "they were there at the last look"
-        asyncio.get_running_loop().call_later(0.1, setattr, admin, "answer", {0: stats("b")})
-        assert {other.name for other in await leaders.known_others()} == {"a", "x", "b"}, "a failed look is tried again"
-        admin.answer = {0: told}
-        await leaders.known_others()
-    admin.answer, asked = NotPermitted("the role may not read stats"), admin.questions
-    with pytest.raises(NotPermitted):
-        await leaders.known_others()
-    assert admin.questions == asked + 1, "it is not asked again"
-    admin.answer = {0: told}
     assert directory.lists_visit
     visitor["metadata"] = {NAMESPACE: "public/team"}  # of a release that does not know it
     told["subscriptions"][VISITORS]["consumers"] = [visitor]
