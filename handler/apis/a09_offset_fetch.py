@@ -238,8 +238,9 @@ async def _current_id(services: Services, topic: str) -> uuid.UUID | None:
         remembered = services.catalog.remembered(name)
         if remembered is not None:
             return remembered.topic_id
-        # One topic that has lost a partition is not to hold up all others of its group.
-        return UNKNOWN if error.retriable and not isinstance(error, Undescribed) else None
+        # One topic that has lost a partition is not to hold up all others of its group for longer than half a minute.
+        is_lost = isinstance(error, Undescribed) and services.catalog.is_undescribed_for_long(name)
+        return UNKNOWN if error.retriable and not is_lost else None
 
 
 def _counts(value: OffsetCommitValue, topic_id: uuid.UUID | None) -> bool:

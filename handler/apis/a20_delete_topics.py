@@ -23,6 +23,9 @@ from handler.wire.error_code import ErrorCode
 from handler.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 
 NO_TOPIC: Final = uuid.UUID(int=0)
+# A partition that moves to another broker is described again within a second or two. Clients do not ask for a deletion again.
+DESCRIBE_SECONDS: Final = 5.0
+AGAIN_SECONDS: Final = 0.25
 
 
 async def _name(services: Services, named: str | None, topic_id: uuid.UUID | None) -> TopicName | ErrorCode:
@@ -70,15 +73,24 @@ class _Described(NamedTuple):
 
 
 async def _described(services: Services, name: TopicName, *, must_have_id: bool) -> _Described:
-    """A topic that has lost its first partition, because a deletion was cut short, has no id. It can be deleted by its name."""
-    try:
-        topic = await services.catalog.find(name, fresh=True)
-    except Undescribed:
-        if must_have_id:
-            raise
-        partitions = await services.catalog.partition_count(name)
-        return _Described(max(1, partitions), partitions > 0, None)
-    return _Described(topic.partitions, topic.partitioned, topic.topic_id)
+    """A topic that has lost its first partition, because a deletion was cut short, has no id. It can be deleted by its name.
+
+    One that Pulsar can't describe for a moment is described first: without its id nobody deletes what groups have committed of it.
+    """
+    catalog, until = services.catalog, services.clock() + DESCRIBE_SECONDS
+    while True:
+        try:
+            topic = await catalog.find(name, fresh=True)
+            return _Described(topic.partitions, topic.partitioned, topic.topic_id)
+        except Undescribed:
+            is_lost = catalog.is_undescribed_for_long(name) or not await catalog.has_partition(name, 0)
+            if is_lost and not must_have_id:
+                break
+            if is_lost or services.clock() >= until:
+                raise
+        await asyncio.sleep(AGAIN_SECONDS)
+    partitions, known = await catalog.partition_count(name), catalog.remembered(name)
+    return _Described(max(1, partitions), partitions > 0, None if known is None else known.topic_id)
 
 
 async def _handle(services: Services, call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:

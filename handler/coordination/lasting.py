@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
 
 TIMES: Final = 3
+# More are asked about by nobody but who guesses names.
+MOST_KEYS: Final = 1_000
+
+K = TypeVar("K", bound=Hashable)
 
 
 class Lasting:
@@ -33,3 +39,26 @@ class Lasting:
         """Now that it has been said."""
         has_lasted = self._last - self._since >= self._seconds and now - self._last <= self._longest_pause
         return self._times >= TIMES and has_lasted
+
+
+class LastingByKey(Generic[K]):
+    """The same of many things."""
+
+    def __init__(self, seconds: float, longest_pause: float) -> None:
+        self._seconds = seconds
+        self._longest_pause = longest_pause
+        self._lasting: OrderedDict[K, Lasting] = OrderedDict()
+
+    def say(self, key: K, now: float) -> None:
+        lasting = self._lasting.setdefault(key, Lasting(self._seconds, self._longest_pause))
+        self._lasting.move_to_end(key)
+        if len(self._lasting) > MOST_KEYS:
+            self._lasting.popitem(last=False)
+        lasting.say(now)
+
+    def deny(self, key: K) -> None:
+        self._lasting.pop(key, None)
+
+    def is_believed(self, key: K, now: float) -> bool:
+        lasting = self._lasting.get(key)
+        return lasting is not None and lasting.is_believed(now)

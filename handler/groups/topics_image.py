@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Any, Final, Protocol
 
 import re2
 
-from handler.coordination.lasting import Lasting
+from handler.coordination.lasting import LastingByKey
 from handler.groups.consumer.members import InvalidRegex, RequiredTopics, Topic, Topics
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Undescribed
 from handler.tasks import gathered, in_a_thread
 
-# Regular expressions that are kept compiled: a few of each group's members.
-COMPILED: Final = 256
 # A topic that is not described for so long is not waited for: it may have lost its first partition for good.
 UNDESCRIBED_SECONDS: Final = 30.0
 # Longer than from one refresh to the next.
 PAUSE_SECONDS: Final = 90.0
-MOST_UNDESCRIBED: Final = 1_000
+# Regular expressions that are kept compiled: a few of each group's members.
+COMPILED: Final = 256
 AT_ONCE: Final = 8  # so many lookups of a refresh: a request that waits for one topic is not to wait for all
 
 
@@ -47,7 +45,7 @@ class TopicsImage(Topics):
         self._names: dict[uuid.UUID, str] = {}
         self._matching: dict[str, frozenset[str]] = {}
         self._doubtful: set[str] = set()  # of which the last answer was that they are gone, or others
-        self._undescribed: OrderedDict[str, Lasting] = OrderedDict()  # of which nothing is known yet
+        self._undescribed: LastingByKey[str] = LastingByKey(UNDESCRIBED_SECONDS, PAUSE_SECONDS)  # of which nothing is known yet
         self._version = 0
 
     @property
@@ -142,17 +140,14 @@ class TopicsImage(Topics):
             described = None  # its group is not to wait for it; it is noted when it is there again
         except PulsarError as error:
             return error
-        self._undescribed.pop(name, None)
+        self._undescribed.deny(name)
         self._note(name, None if described is None else Topic(*described))
         return None
 
     def _is_undescribed_for_long(self, name: str) -> bool:
-        lasting = self._undescribed.setdefault(name, Lasting(UNDESCRIBED_SECONDS, PAUSE_SECONDS))
-        self._undescribed.move_to_end(name)
-        if len(self._undescribed) > MOST_UNDESCRIBED:
-            self._undescribed.popitem(last=False)
-        lasting.say(now := self._clock())
-        return lasting.is_believed(now)
+        now = self._clock()
+        self._undescribed.say(name, now)
+        return self._undescribed.is_believed(name, now)
 
     def _note(self, name: str, topic: Topic | None) -> None:
         """Members give up partitions for what is noted here, so that it has to be said twice that a topic is gone or another."""

@@ -16,6 +16,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from handler.coordination.lasting import LastingByKey
 from handler.pulsar.admin import AlreadyExists, DescribedTopic, PulsarAdmin
 from handler.pulsar.entry import Position
 from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable, Undescribed
@@ -43,6 +44,9 @@ MOST_NEIGHBOURS: Final = 100
 GONE_SECONDS: Final = 60.0
 # How long a topic counts as deleted before a client's request makes the sidecar look again: somebody may have created it anew.
 AGAIN_SECONDS: Final = 2.0
+# What Pulsar can't describe for so long has lost its first partition, or can't be loaded. A partition that moves is back within seconds.
+UNDESCRIBED_SECONDS: Final = 30.0
+UNDESCRIBED_PAUSE_SECONDS: Final = 90.0
 # Clients go on asking for a few of them; more would be somebody guessing names.
 MAX_GONE: Final = 1_000
 # A listing of topics without partitions may be so old: of ten thousand topics with sixteen partitions it has ten megabytes.
@@ -100,6 +104,7 @@ class Catalog:
         self._unknown_ids: OrderedDict[uuid.UUID, float] = OrderedDict()  # until when they are not looked for again
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
         self._deletions = Deletions()
+        self._undescribed: LastingByKey[TopicName] = LastingByKey(UNDESCRIBED_SECONDS, UNDESCRIBED_PAUSE_SECONDS)
         self._finding: Shared[TopicName, Topic] = Shared()
         self._logs_in: Shared[str, frozenset[str]] = Shared()
         self._name_listing: Shared[None, list[TopicName]] = Shared()
@@ -202,12 +207,20 @@ class Catalog:
                     now = self._clock()
                     self._note_gone(name, _Gone(now + FRESH_SECONDS, now, now))
                     raise
+                except Undescribed:
+                    self._undescribed.say(name, self._clock())
+                    raise
             if not self._deletions.has_come(name, heard):
                 break  # else the answer may tell of the topic that was deleted meanwhile
         topic_id = uuid.uuid5(_ID_SPACE, f"{name.pulsar}@{created}")
         topic = Topic(name, max(1, found.partitions), topic_id, self._clock(), found.properties, found.partitions > 0)
         self._remember(topic)
+        self._undescribed.deny(name)
         return topic
+
+    def is_undescribed_for_long(self, name: TopicName) -> bool:
+        """Whether Pulsar could not describe it for half a minute, though it was asked again and again. Until then it may in a moment."""
+        return self._undescribed.is_believed(name, self._clock())
 
     async def _look_up(self, name: TopicName) -> tuple[DescribedTopic, str]:
         found, created = await asyncio.gather(

@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
-from handler.apis import deleted_topics
+from handler.apis import a20_delete_topics, deleted_topics
 from handler.apis.deleted_topics import forget_here
 from handler.coordination.directory import Leader
 from handler.fleet.peers import PeerUnavailable
 from handler.partition.log.moved_start import MovedStart
 from handler.pulsar.entry import Position
+from handler.pulsar.errors import Unavailable
 from handler.wire.error_code import ErrorCode
 from handler.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.support.services import NAMESPACE, Sidecar, errors
+
+DELETE = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")])
 
 
 class TellingPeers:
@@ -48,7 +51,7 @@ async def test_every_sidecar_that_is_listed_hears_of_a_deletion_before_the_clien
     sidecar.services = replace(sidecar.services, peers=cast(Any, peers))
     sidecar.admin.make("t")
     topic_id = (await sidecar.catalog.find(sidecar.catalog.names.parse("t"))).topic_id
-    answer = await sidecar.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), 6)
+    answer = await sidecar.ask(DELETE, 6)
     assert errors(answer.responses) == [ErrorCode.NONE]
     assert peers.told == [(address, {NAMESPACE + "t": topic_id}) for address in ("a:1", "b:1")]
     (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
@@ -68,7 +71,7 @@ async def test_a_few_sidecars_that_do_not_answer_keep_nobody_else_from_hearing_o
     monkeypatch.setattr(sidecar.services.groups.leaders, "known_others", listed)
     sidecar.services = replace(sidecar.services, peers=cast(Any, peers))
     sidecar.admin.make("t")
-    await sidecar.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), 6)
+    await sidecar.ask(DELETE, 6)
     assert len(peers.told) == 248
     assert "2 of 250 sidecars" in caplog.text
 
@@ -119,6 +122,40 @@ async def test_a_log_start_that_is_moved_while_pulsar_deletes_is_of_the_next_top
         sidecar.logs[logs[1]].start_moved_to = later  # somebody has made the topic again, and deleted records of it
 
     sidecar.admin.delete_topic = delete_slowly  # type: ignore[method-assign]
-    answer = await sidecar.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), 6)
+    answer = await sidecar.ask(DELETE, 6)
     assert errors(answer.responses) == [ErrorCode.NONE]
     assert sidecar.services.log_starts.values == {logs[1]: later}
+
+
+@pytest.fixture
+def undescribed(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """A topic with an offset, that Pulsar can't describe until the returned function is called."""
+    sidecar.admin.make("t")
+    created_at = sidecar.admin.created_at
+
+    async def no_answer(partition: str) -> str:
+        raise Unavailable("500")
+
+    monkeypatch.setattr(sidecar.admin, "created_at", no_answer)
+    return lambda: monkeypatch.setattr(sidecar.admin, "created_at", created_at)
+
+
+async def test_a_topic_that_can_not_be_described_for_a_moment_is_deleted_when_it_can(
+    sidecar: Sidecar, undescribed: Callable[[], None]
+) -> None:
+    asyncio.get_running_loop().call_later(0.1, undescribed)
+    answer = await sidecar.ask(DELETE, 6)
+    assert errors(answer.responses) == [ErrorCode.NONE]
+    assert answer.responses[0].topic_id is not None, "so what groups have committed of it is deleted, too"
+
+
+async def test_a_topic_that_can_not_be_described_is_not_deleted_before_that_has_lasted(
+    sidecar: Sidecar, undescribed: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(a20_delete_topics, "DESCRIBE_SECONDS", 0.0)
+    for _ in range(3):
+        assert errors((await sidecar.ask(DELETE, 6)).responses) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+        assert NAMESPACE + "t" in sidecar.admin.there
+        sidecar.skew += 10
+    assert errors((await sidecar.ask(DELETE, 6)).responses) == [ErrorCode.NONE], "its log can't be loaded"
+    assert NAMESPACE + "t" not in sidecar.admin.there

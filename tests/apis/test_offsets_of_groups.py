@@ -113,7 +113,7 @@ async def test_offsets_are_not_told_before_it_is_known_of_which_topic_they_are(s
     assert (await fetched(sidecar))[0] is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
-async def test_a_topic_that_has_lost_a_partition_does_not_hold_up_the_offsets_of_others(sidecar: Sidecar) -> None:
+async def test_a_topic_that_has_lost_a_partition_holds_up_the_offsets_of_others_for_half_a_minute_at_most(sidecar: Sidecar) -> None:
     ids = set()
     for name in ("t", "half"):
         sidecar.admin.make(name)
@@ -121,10 +121,24 @@ async def test_a_topic_that_has_lost_a_partition_does_not_hold_up_the_offsets_of
         ids.add((await sidecar.catalog.find(TopicName("public", "default", name))).topic_id)
         sidecar.catalog.forget(TopicName("public", "default", name))
     sidecar.admin.lost_partition.add(NAMESPACE + "half")
+    for _ in range(3):
+        assert (await fetched(sidecar, topics=None))[0] is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "it may be described in a moment"
+        sidecar.skew += 10
     assert await fetched(sidecar, topics=None) == (ErrorCode.NONE, {"t": 7, "half": 7})
     by_id = await sidecar.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)]), 10)
     (found,) = by_id.groups
     assert (found.error_code, {topic.topic_id for topic in found.topics}) == (ErrorCode.NONE, ids)
+
+
+async def test_an_offset_of_a_topic_that_was_deleted_is_not_told_while_the_next_one_can_not_be_described(sidecar: Sidecar) -> None:
+    sidecar.admin.make("t")
+    await committed(sidecar, 7)
+    sidecar.admin.make("t")
+    sidecar.catalog.forget(NAME)
+    sidecar.admin.lost_partition.add(NAME.pulsar)
+    assert (await fetched(sidecar))[0] is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    sidecar.admin.lost_partition.clear()
+    assert (await fetched(sidecar))[1] == {"t": -1}
 
 
 async def test_a_commit_that_waits_for_its_topic_is_not_overtaken_by_a_later_one(sidecar: Sidecar) -> None:
