@@ -15,7 +15,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+READY := $(VENV)/.set-up
 
 .PHONY: simulate simulate-coordinators simulate-fleets image test-kubernetes golden demo run check smoke test soak test-fast coverage lint fmt bench bench-quick simulate-mutants proto messages lock docs clean
 .DEFAULT_GOAL := help
@@ -28,6 +28,7 @@ $(READY): requirements.lock
 	@echo 'Setting up $(VENV) ...'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo ../../../../handler > $$(echo $(VENV)/lib/python3*/site-packages)/kafka-sidecar.pth
 	@touch $@
 
 demo: $(READY)
@@ -36,7 +37,7 @@ demo: $(READY)
 run: $(READY)
 	@KAFKA_SIDECAR_PULSAR__URL=$${PULSAR_URL:?name a cluster, as in PULSAR_URL=pulsar://broker:6650} \
 	 KAFKA_SIDECAR_PULSAR__ADMIN_URL=$${PULSAR_ADMIN_URL:?name its admin address, as in PULSAR_ADMIN_URL=http://broker:8080} \
-	 $(BIN)/python -m handler serve
+	 $(BIN)/python -m kafka_sidecar serve
 
 check: lint test-fast
 
@@ -113,16 +114,16 @@ bench-quick: $(READY)
 	@$(BIN)/python -m bench.quick
 
 proto: $(READY)
-	@$(BIN)/python -m grpc_tools.protoc -I grpc --python_out=. --pyi_out=. grpc/handler/pulsar/pulsar_api.proto grpc/handler/control/v1/control.proto grpc/handler/control/v1/admin.proto grpc/handler/partition/kept_state.proto
+	@$(BIN)/python -m grpc_tools.protoc -I grpc --python_out=handler --pyi_out=handler grpc/kafka_sidecar/pulsar/pulsar_api.proto grpc/kafka_sidecar/control/v1/control.proto grpc/kafka_sidecar/control/v1/admin.proto grpc/kafka_sidecar/partition/kept_state.proto
 
 messages: $(READY)
-	@$(BIN)/python -m handler.wire.generate
+	@$(BIN)/python -m kafka_sidecar.wire.generate
 
 golden: $(READY)
 	@$(BIN)/python -m tests.chart.golden
 
 docs: $(READY)
-	@$(BIN)/python -m handler.docs
+	@$(BIN)/python -m kafka_sidecar.docs
 
 # Needs uv; names and hashes only, so that any index serves.
 LOCK := uv pip compile pyproject.toml --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet

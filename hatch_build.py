@@ -54,7 +54,7 @@ def _compiled(root: Path, work: Path) -> list[Path]:
     from setuptools import Distribution
 
     os.chdir(root)
-    extensions = mypycify([f"handler/{module}.py" for module in HOT], opt_level="3", target_dir=str(work / "c"))
+    extensions = mypycify([f"handler/kafka_sidecar/{module}.py" for module in HOT], opt_level="3", target_dir=str(work / "c"))
     command = Distribution({"name": "kafka-sidecar", "ext_modules": extensions}).get_command_obj("build_ext")
     command.build_lib, command.build_temp = str(work / "lib"), str(work / "temp")
     command.ensure_finalized()

@@ -17,12 +17,12 @@ from typing import Final, TypeVar, cast
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from handler.wire.crc import crc32c
-from handler.wire.message import Message
-from handler.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from handler.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from handler.wire.records import split_batches
+from kafka_sidecar.wire.crc import crc32c
+from kafka_sidecar.wire.message import Message
+from kafka_sidecar.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from kafka_sidecar.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kafka_sidecar.wire.records import split_batches
 
 PRODUCE_VERSION: Final = 13
 SLICES: Final = 8

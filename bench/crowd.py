@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.batches import Asker, Case, Loop, cpu_ns, create_topic, made_batch, numbered, request_of
-from handler.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 SHAPES: Final = ((100, 1), (100, 16), (10, 1))  # producers, partitions
 BATCHES: Final = 8_000

@@ -10,8 +10,8 @@ from typing import Final
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from handler.partition.log.formats import PULSAR
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.partition.log.formats import PULSAR
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 
 BATCH_BYTES: Final = 16 * 1024
 SIZES: Final = (100, 1024)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.batches import Asker, Case, cpu_ns, create_topic, first_to_each
-from handler.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
-from handler.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kafka_sidecar.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
+from kafka_sidecar.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 PARTITIONS: Final = 100
 EARLIEST: Final = -2

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from bench.spark import CORES, PARTITIONS, VALUE, filled
-from handler.pipelines.archive.write import Archive, ArchiveOptions
-from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.plan import MirrorOptions
-from handler.pipelines.mirror.run import Mirror
 from integration.kafka_clients import create
 from integration.launcher.spark import spark_session
+from kafka_sidecar.pipelines.archive.write import Archive, ArchiveOptions
+from kafka_sidecar.pipelines.kafka.cluster import Cluster
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.mirror.plan import MirrorOptions
+from kafka_sidecar.pipelines.mirror.run import Mirror
 
 RECORDS: Final = int(os.environ.get("BENCH_PIPELINE_RECORDS", "500000"))
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.batches import Asker, Case, cpu_ns, create_topic, fill
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from handler.wire.records import split_batches
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from kafka_sidecar.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kafka_sidecar.wire.records import split_batches
 
 FETCH_VERSION: Final = 13
 CASE: Final = Case(name="15.5 KB batches", records=15, record_bytes=1024)

@@ -14,11 +14,11 @@ from typing import Final
 
 from bench.batches import Asker, Case, create_topic, first_to_each
 from bench.process import ProcessCost
-from handler.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from integration.launcher.jars import ROOT
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
+from kafka_sidecar.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kafka_sidecar.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 CONNECTIONS: Final = 5_000
 OPENED: Final = 1_000
@@ -41,7 +41,7 @@ def _import_seconds() -> float:
     took = []
     for _ in range(3):
         begun = time.perf_counter()
-        subprocess.run([sys.executable, "-c", "import handler.app"], cwd=ROOT, check=True)
+        subprocess.run([sys.executable, "-c", "import kafka_sidecar.app"], cwd=ROOT, check=True)
         bare = time.perf_counter()
         subprocess.run([sys.executable, "-c", ""], cwd=ROOT, check=True)
         took.append(bare - begun - (time.perf_counter() - bare))

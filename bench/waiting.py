@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.batches import Asker, cpu_ns, create_topic
-from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from kafka_sidecar.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
 CONSUMERS: Final = 10
 PARTITIONS: Final = 200

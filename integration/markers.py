@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Final
 
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from tests.contract.case import Scribe
 
 # MarkersProtobuf.MarkerType.REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST

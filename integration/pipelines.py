@@ -16,12 +16,12 @@ from unittest import mock
 from confluent_kafka import TopicPartition
 from pyspark.sql import SparkSession
 
-from handler.pipelines.command import main
-from handler.pipelines.session import settings_of
 from integration.kafka_clients import Acks, Record, bounds, consumer, producer
 from integration.patience import LONG
+from kafka_sidecar.pipelines.command import main
+from kafka_sidecar.pipelines.session import settings_of
 
-COMMAND: Final = (sys.executable, "-m", "handler", "pipeline")
+COMMAND: Final = (sys.executable, "-m", "kafka_sidecar", "pipeline")
 COMMITTED: Final[dict[str, Any]] = {"isolation.level": "read_committed"}
 SCALE: Final = int(os.environ.get("PIPELINE_SCALE", "1"))  # of the larger run, see the Makefile
 FILL_TRANSACTIONS: Final = 10
@@ -50,7 +50,7 @@ def pipeline_here(spark: SparkSession, name: str, *options: str, status: int = 0
     handler = signal.getsignal(signal.SIGTERM)
     try:
         with (
-            mock.patch("handler.pipelines.session.spark_session", session),
+            mock.patch("kafka_sidecar.pipelines.session.spark_session", session),
             mock.patch("sys.argv", ["kafka-sidecar", name, *options]),
             redirect_stdout(said),
             redirect_stderr(said),

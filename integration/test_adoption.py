@@ -11,14 +11,22 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from handler.coordination.shards import shard_of
-from handler.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue, Record, write_key, write_value
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.messages import write_batch
 from integration.conftest import Cluster
 from integration.kafka_clients import QUIET, create
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import LONG
+from kafka_sidecar.coordination.shards import shard_of
+from kafka_sidecar.groups.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    Record,
+    write_key,
+    write_value,
+)
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.messages import write_batch
 
 PARTITIONS = 50
 # Two of these have a negative hash, for which Kafka itself would take another partition.

@@ -17,13 +17,6 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from handler.pipelines.archive.replay import Replay, ReplayOptions
-from handler.pipelines.archive.write import Archive, ArchiveFailed, ArchiveOptions, look
-from handler.pipelines.audit.audit import Audit, AuditOptions, RecordSource
-from handler.pipelines.kafka.cluster import Cluster as KafkaCluster
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.plan import MirrorOptions
-from handler.pipelines.mirror.run import Mirror
 from integration.conftest import Cluster, new_topic
 from integration.kafka_clients import QUIET, Record, bounds, create, produce
 from integration.launcher.jars import class_path
@@ -33,6 +26,13 @@ from integration.launcher.sidecar import SidecarProcess
 from integration.launcher.spark import CONNECTOR, ICEBERG, SparkCluster
 from integration.patience import LONG
 from integration.pipelines import SCALE, Driver, contents, fill, pipeline, pipeline_here
+from kafka_sidecar.pipelines.archive.replay import Replay, ReplayOptions
+from kafka_sidecar.pipelines.archive.write import Archive, ArchiveFailed, ArchiveOptions, look
+from kafka_sidecar.pipelines.audit.audit import Audit, AuditOptions, RecordSource
+from kafka_sidecar.pipelines.kafka.cluster import Cluster as KafkaCluster
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.mirror.plan import MirrorOptions
+from kafka_sidecar.pipelines.mirror.run import Mirror
 
 LOCAL: Final = ("--master", "local[2]")
 

@@ -37,7 +37,7 @@ def _run(site: Path, directory: Path, *command: str) -> str:
 
 
 def test_the_same_tests_pass(site: Path, tmp_path: Path) -> None:
-    names = ", ".join(f"handler.{module.replace('/', '.')}" for module in HOT)
+    names = ", ".join(f"kafka_sidecar.{module.replace('/', '.')}" for module in HOT)
     files = _run(site, tmp_path, "-c", f"import sys, {names}; print(*[sys.modules[name].__file__ for name in '{names}'.split(', ')])")
     assert all(file.endswith(".so") for file in files.split())
     shutil.copytree(ROOT / "tests", tmp_path / "tests")

@@ -1,4 +1,4 @@
-"""The image, and the containers that tests of applications use (handler.testing), in a real Docker engine."""
+"""The image, and the containers that tests of applications use (kafka_sidecar.testing), in a real Docker engine."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from testcontainers.core.labels import LABEL_SESSION_ID, SESSION_ID
 
-from handler.testing import PulsarKafkaContainer
-from handler.testing.container import NotStarted
 from integration.docker.images import docker, has_engine, make_pulsar, make_sidecar
 from integration.kafka_clients import QUIET, create, produce, read
 from integration.patience import LONG
+from kafka_sidecar.testing import PulsarKafkaContainer
+from kafka_sidecar.testing.container import NotStarted
 
 NO_ENGINE = "needs a Docker engine: `integration/docker/engine.sh install` and `integration/docker/engine.sh start`, as root on Debian"
 
@@ -130,5 +130,5 @@ def test_the_image_is_of_one_user_without_rights_and_writes_nothing(images: Imag
     limited = ("run", "--rm", "--read-only", "--network", "none", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
     shown = docker(*limited, images.sidecar, "check-config", "--config", "/etc/kafka-sidecar/default.toml")
     assert 'listen = "0.0.0.0:9092"' in shown
-    compiled = "import handler.wire.records as one; print(one.__file__)"
+    compiled = "import kafka_sidecar.wire.records as one; print(one.__file__)"
     assert docker(*limited, "--entrypoint", "python3", images.sidecar, "-c", compiled).endswith(".so")

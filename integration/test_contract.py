@@ -14,17 +14,17 @@ from typing import Final
 import httpx
 import pytest
 
-from handler.partition.log.port import EntryLog
-from handler.partition.log.pulsar_log import PulsarLog
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import Unavailable
 from integration.launcher.jars import CACHE
 from integration.launcher.pulsar import DEFAULT_VERSION, Standalone, version_tuple
 from integration.markers import write_marker
 from integration.support import admin
 from integration.two_clusters import NAMES, two_clusters
 from integration.versions import OLDER_VERSIONS, OLDEST
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.log.pulsar_log import PulsarLog
+from kafka_sidecar.pulsar.admin import PulsarAdmin
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.errors import Unavailable
 from tests.contract.all_cases import CASES
 from tests.contract.case import ENTRIES_OF_A_LEDGER, Case, World
 from tests.contract.copies import COPIES, Clusters

@@ -13,25 +13,25 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from handler.clock import SYSTEM_CLOCK
-from handler.config import GroupsConfig
-from handler.coordination import balance
-from handler.coordination.leaders import Identity
-from handler.coordination.term import Phase
-from handler.groups.service import GroupRuntime, group_runtime
-from handler.groups.vocabulary import Now
-from handler.ids import new_id
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
-from handler.telemetry import metrics
-from handler.topics.catalog import Catalog
-from handler.topics.names import TopicNames
 from integration.kafka_clients import QUIET, create, produce
 from integration.launcher.process import free_port
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.members import NEW_PROTOCOL, Member
 from integration.patience import wait_for
+from kafka_sidecar.clock import SYSTEM_CLOCK
+from kafka_sidecar.config import GroupsConfig
+from kafka_sidecar.coordination import balance
+from kafka_sidecar.coordination.leaders import Identity
+from kafka_sidecar.coordination.term import Phase
+from kafka_sidecar.groups.service import GroupRuntime, group_runtime
+from kafka_sidecar.groups.vocabulary import Now
+from kafka_sidecar.ids import new_id
+from kafka_sidecar.pulsar.admin import PulsarAdmin
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.topics.catalog import Catalog
+from kafka_sidecar.topics.names import TopicNames
 
 CONSUMER_OFFSETS, SHARDS = "__consumer_offsets", 8
 GROUPS = [f"group-{number}" for number in range(10)]

@@ -18,7 +18,7 @@ from integration.launcher.sidecar import SidecarProcess
 
 def _doctor(standalone: Standalone) -> subprocess.CompletedProcess[str]:
     environment = {"KAFKA_SIDECAR_PULSAR__URL": standalone.url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": standalone.admin_url}
-    command = [sys.executable, "-m", "handler", "doctor"]
+    command = [sys.executable, "-m", "kafka_sidecar", "doctor"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -73,7 +73,7 @@ def test_missing_topic_policies_are_a_warning(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_does_not_answer_is_one_sentence() -> None:
-    command = [sys.executable, "-m", "handler", "serve", "--once"]
+    command = [sys.executable, "-m", "kafka_sidecar", "serve", "--once"]
     environment = {"KAFKA_SIDECAR_PULSAR__URL": "pulsar://127.0.0.1:1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2

@@ -18,9 +18,6 @@ import pytest
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from handler import STORED_FORMAT, __version__
-from handler.cli import main
-from handler.control.client import ControlClient
 from integration.conftest import new_topic
 from integration.fleet import Load, UnsequencedLoad, gateways, told, wait_until_agreed, wait_until_all_lead
 from integration.kafka_clients import QUIET, consumer, create, produce
@@ -28,6 +25,9 @@ from integration.launcher.process import free_port, free_ports
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import wait_for
+from kafka_sidecar import STORED_FORMAT, __version__
+from kafka_sidecar.cli import main
+from kafka_sidecar.control.client import ControlClient
 
 PARTITIONS = 8
 
@@ -128,7 +128,7 @@ def test_workers_are_a_fleet_on_one_host(fleet_broker: Standalone, tmp_path: Pat
     load = Load([host.address], topic, PARTITIONS)
     try:
         load.wait_for_more()
-        worker = re.search(r"handler.workers: worker 1 is process (\d+)", host.log.read_text())
+        worker = re.search(r"kafka_sidecar.workers: worker 1 is process (\d+)", host.log.read_text())
         assert worker is not None
         os.kill(int(worker[1]), signal.SIGKILL)
         wait_for(lambda: host.log.read_text().count("worker 1 is process") == 2)
@@ -195,7 +195,7 @@ def test_an_operator_asks_and_drains_a_sidecar_and_a_native_reader_begins_at_a_k
     (partition,) = ctl("partitions", topic)
     assert (partition["partition"], partition["state"], partition["end_offset"]) == (1, "open", 10)
     assert [(member["is_self"], member["release"]) for member in ctl("fleet")] == [(True, __version__)]
-    tried = [sys.executable, "-m", "handler", "try", "--bootstrap-server", sidecar.address]
+    tried = [sys.executable, "-m", "kafka_sidecar", "try", "--bootstrap-server", sidecar.address]
     assert "read back after" in subprocess.run(tried, capture_output=True, text=True, timeout=60, check=True).stdout
     assert ctl("drain") == [{"drain": "begun"}]
     wait_for(lambda: not sidecar.running)

@@ -18,12 +18,6 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from handler.ids import WRITER_PREFIX
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.log.basis import AGAIN_PROPERTY, BASIS_PROPERTY, Basis, KnownProducer
-from handler.partition.log.formats import KAFKA
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.pulsar_api_pb2 import KeyValue, MessageMetadata
 from integration.conftest import new_topic
 from integration.kafka_clients import bounds, consumer, create, produce, producer, read
 from integration.launcher.process import free_port
@@ -31,6 +25,12 @@ from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import LONG
 from integration.two_clusters import NAMES, call, two_clusters
+from kafka_sidecar.ids import WRITER_PREFIX
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.log.basis import AGAIN_PROPERTY, BASIS_PROPERTY, Basis, KnownProducer
+from kafka_sidecar.partition.log.formats import KAFKA
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.pulsar_api_pb2 import KeyValue, MessageMetadata
 from tests.contract.case import Scribe
 from tests.support.batches import batch
 
@@ -225,7 +225,7 @@ def test_what_was_written_before_replication_is_unreadable_and_can_be_skipped_or
     assert later.stop() == 0
     _until_there(west, topic, 4)
     assert [one.value for one in read(west.kafka, topic, 3, offset=1)] == [b"d", b"e", b"f"]
-    command = [sys.executable, "-m", "handler", "ctl", "skip", topic, "0", "0", "--address", west.sidecar.control]
+    command = [sys.executable, "-m", "kafka_sidecar", "ctl", "skip", topic, "0", "0", "--address", west.sidecar.control]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     assert [value for _, value in _values(west.kafka, topic)] == [b"d", b"e", b"f"], "an operator has skipped it"
     client = AdminClient({"bootstrap.servers": west.kafka})
@@ -239,7 +239,7 @@ def _doctor(side: Side) -> str:
         "KAFKA_SIDECAR_PULSAR__URL": side.pulsar.url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": side.pulsar.admin_url,
         "KAFKA_SIDECAR_KAFKA__NAMESPACE": NAMESPACE,
     }  # fmt: skip
-    command = [sys.executable, "-m", "handler", "doctor", "--topics"]
+    command = [sys.executable, "-m", "kafka_sidecar", "doctor", "--topics"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout
 
 

@@ -17,16 +17,16 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer
 from kafka import TopicPartition as PyPartition
 
-from handler.ids import WRITER_PREFIX
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.log.basis import BASIS_PROPERTY, Basis
-from handler.partition.log.formats import KAFKA
-from handler.pulsar.client import PulsarClient
 from integration.conftest import Cluster
 from integration.kafka_clients import consumer, create, produce
 from integration.launcher.programs import ProgramMember, skip_without
 from integration.members import java_member, offsets, tool
 from integration.patience import LONG, wait_for
+from kafka_sidecar.ids import WRITER_PREFIX
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.log.basis import BASIS_PROPERTY, Basis
+from kafka_sidecar.partition.log.formats import KAFKA
+from kafka_sidecar.pulsar.client import PulsarClient
 from tests.contract.case import Scribe
 from tests.support.batches import batch
 

@@ -11,13 +11,13 @@ from typing import Final
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from handler.pulsar.admin import AlreadyExists, PulsarAdmin
-from handler.pulsar.entry import CompactionStats
 from integration.kafka_clients import QUIET, create
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import wait_for
 from integration.support import admin
+from kafka_sidecar.pulsar.admin import AlreadyExists, PulsarAdmin
+from kafka_sidecar.pulsar.entry import CompactionStats
 
 pytestmark = pytest.mark.soak
 

@@ -146,7 +146,7 @@ def test_groups_whose_names_mean_something_else_to_pulsar_are_not_mirrored(clust
 
 def _command(cluster: Cluster, sidecar: SidecarProcess, *arguments: str) -> str:
     environment = {"KAFKA_SIDECAR_PULSAR__URL": cluster.pulsar_url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": cluster.admin_url}
-    command = [sys.executable, "-m", "handler", "groups", *arguments, "--bootstrap-server", sidecar.address]
+    command = [sys.executable, "-m", "kafka_sidecar", "groups", *arguments, "--bootstrap-server", sidecar.address]
     done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60, check=False)
     return f"{done.returncode}\n{done.stdout}{done.stderr}"
 
@@ -208,7 +208,7 @@ def test_the_doctor_names_mirrored_groups_that_read_transactions_natively(cluste
             "KAFKA_SIDECAR_PULSAR__URL": cluster.pulsar_url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": cluster.admin_url,
             "KAFKA_SIDECAR_GROUPS__MIRROR": "seen-*", "KAFKA_SIDECAR_GROUPS__NAMESPACE": "public/mirrored",
         }  # fmt: skip
-        command = [sys.executable, "-m", "handler", "doctor", "--topics"]
+        command = [sys.executable, "-m", "kafka_sidecar", "doctor", "--topics"]
         done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=120, check=False)
     finally:
         native.close()

@@ -14,11 +14,6 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, ResourceType
 from pyspark.sql import SparkSession
 
-from handler.pipelines.archive.write import Archive, ArchiveOptions
-from handler.pipelines.kafka.cluster import Cluster as KafkaCluster
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.plan import MirrorOptions
-from handler.pipelines.mirror.run import Mirror, MirrorFailed
 from integration.conftest import Cluster, new_topic
 from integration.kafka_clients import QUIET, bounds, consumer, create, produce, producer, read
 from integration.launcher.kafka import KafkaNode
@@ -28,6 +23,11 @@ from integration.launcher.sidecar import SidecarProcess
 from integration.launcher.spark import SparkCluster
 from integration.patience import LONG, wait_for
 from integration.pipelines import COMMITTED, SCALE, Driver, contents, fill, pipeline, pipeline_here
+from kafka_sidecar.pipelines.archive.write import Archive, ArchiveOptions
+from kafka_sidecar.pipelines.kafka.cluster import Cluster as KafkaCluster
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.mirror.plan import MirrorOptions
+from kafka_sidecar.pipelines.mirror.run import Mirror, MirrorFailed
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ import pytest
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, OffsetSpec
 
-from handler.pulsar.client import PulsarClient
 from integration.conftest import new_topic
 from integration.kafka_clients import bounds, consumer, create, produce, producer, read
 from integration.launcher.pulsar import DEFAULT_VERSION, Standalone, version_tuple
@@ -24,6 +23,7 @@ from integration.markers import write_marker
 from integration.patience import LONG, wait_for
 from integration.support import admin, unload
 from integration.versions import EACH_OLDER
+from kafka_sidecar.pulsar.client import PulsarClient
 
 SMALL_LEDGERS = {
     "managedLedgerMaxEntriesPerLedger": "20",

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pulsar
 
-from handler.wire.records import split_batches
 from integration.conftest import Cluster
 from integration.kafka_clients import IN_FLIGHT, Acked, Acks, create, producer, read, wait_for_room
 from integration.patience import LONG
 from integration.support import admin
+from kafka_sidecar.wire.records import split_batches
 
 PRODUCERS = 40
 RECORDS = 50

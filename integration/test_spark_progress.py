@@ -15,12 +15,12 @@ from confluent_kafka import Consumer, TopicPartition
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from handler.pipelines.progress import commit_progress
 from integration.conftest import Cluster
 from integration.kafka_clients import QUIET, create, produce
 from integration.launcher.sidecar import SidecarProcess
 from integration.members import offsets, tool
 from integration.patience import wait_for
+from kafka_sidecar.pipelines.progress import commit_progress
 
 SECONDS = 120
 

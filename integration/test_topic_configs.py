@@ -12,13 +12,13 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, To
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from kio.index import load_request_schema
 
-from handler.wire.records import CODEC_MASK, split_batches
 from integration.conftest import Cluster
 from integration.kafka_clients import QUIET, consumer, create, producer, read
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import LONG
 from integration.raw import RawConnection, milliseconds
 from integration.support import admin
+from kafka_sidecar.wire.records import CODEC_MASK, split_batches
 
 FORMATS = pytest.mark.parametrize("entry_format", ["kafka", "pulsar"])
 

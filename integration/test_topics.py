@@ -14,16 +14,16 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
-from handler.groups.records import OffsetCommitKey, OffsetCommitValue, read_record
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.errors import Refused
-from handler.topics.catalog import Catalog
-from handler.topics.names import TopicName, TopicNames
 from integration.conftest import Cluster, new_topic
 from integration.kafka_clients import QUIET, consumer, create, produce, producer, read
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import LONG, wait_for
 from integration.support import admin
+from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, read_record
+from kafka_sidecar.pulsar.admin import PulsarAdmin
+from kafka_sidecar.pulsar.errors import Refused
+from kafka_sidecar.topics.catalog import Catalog
+from kafka_sidecar.topics.names import TopicName, TopicNames
 
 OFFSETS = "__consumer_offsets"
 

@@ -55,7 +55,7 @@ def _command(standalone: Standalone, *arguments: str) -> subprocess.CompletedPro
     environment = {
         **os.environ, "KAFKA_SIDECAR_PULSAR__URL": standalone.url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": standalone.admin_url
     }  # fmt: skip
-    command = [sys.executable, "-m", "handler", *arguments]
+    command = [sys.executable, "-m", "kafka_sidecar", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 

@@ -11,7 +11,6 @@ import pulsar
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from handler.wire.control_records import EndTransactionMarker, write_marker
 from integration.conftest import Cluster
 from integration.kafka_clients import QUIET, bounds, create, produce, read
 from integration.launcher.jvm import short_lived_tool
@@ -20,6 +19,7 @@ from integration.launcher.programs import command as program
 from integration.launcher.programs import java_program, skip_without
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import LONG
+from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
 from tests.support.batches import batch
 
 KAFKAS_OWN: Final = "TransactionalMessageCopier"  # of its system tests

@@ -15,20 +15,20 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from handler.coordination.directory import NAMESPACE
-from handler.groups.records import OffsetCommitKey, OffsetCommitValue, write_key, write_value
-from handler.groups.service import SUBSCRIPTION
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.entry import RawEntry
-from handler.pulsar.errors import PulsarError
-from handler.pulsar.events import ConsumerEvents
-from handler.pulsar.messages import write_batch
 from integration.conftest import new_topic
 from integration.kafka_clients import QUIET, consumer, create, produce, read, transactional_producer, write_in_a_transaction
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import wait_for
 from integration.support import admin
+from kafka_sidecar.coordination.directory import NAMESPACE
+from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, write_key, write_value
+from kafka_sidecar.groups.service import SUBSCRIPTION
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.entry import RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.pulsar.events import ConsumerEvents
+from kafka_sidecar.pulsar.messages import write_batch
 from tests.contract.case import Scribe
 
 GROUPS = "public/of-two-teams"

@@ -17,7 +17,7 @@ from integration.support import unload
 
 def _verify(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {"KAFKA_SIDECAR_PULSAR__URL": cluster.pulsar_url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": cluster.admin_url}
-    command = [sys.executable, "-m", "handler", "verify", *arguments]
+    command = [sys.executable, "-m", "kafka_sidecar", "verify", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from handler.cli import main
-from handler.config import Config, load
-from handler.errors import ConfigError
+from kafka_sidecar.cli import main
+from kafka_sidecar.config import Config, load
+from kafka_sidecar.errors import ConfigError
 
 
 def test_a_sidecar_may_leave_groups_to_others() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from handler.docs import CHART_SCHEMA, configuration, with_matrix, with_settings
+from kafka_sidecar.docs import CHART_SCHEMA, configuration, with_matrix, with_settings
 
 DOCS = Path(__file__).parents[1] / "docs"
 

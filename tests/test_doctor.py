@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handler.doctor import (
+from kafka_sidecar.doctor import (
     INDEX,
     NEW_CLUSTER_SECONDS,
     TIMESTAMP,
@@ -19,7 +19,7 @@ from handler.doctor import (
     judge_protocol,
     judge_settings,
 )
-from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
+from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing, Unavailable
 
 GOOD = {
     "brokerEntryMetadataInterceptors": f"{INDEX},{TIMESTAMP}",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from handler.groups.records import OffsetCommitKey, OffsetCommitValue, Record, write_key, write_value
-from handler.inspection import CanNotInspect, GroupReading, Wanted, entry_lines, fold_lines
-from handler.pulsar.entry import Position
-from handler.pulsar.messages import Message, write_batch
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, Record, write_key, write_value
+from kafka_sidecar.inspection import CanNotInspect, GroupReading, Wanted, entry_lines, fold_lines
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.messages import Message, write_batch
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 

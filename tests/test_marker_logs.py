@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from handler.marker_logs import MarkerLogs
-from handler.pulsar.errors import Unavailable
-from handler.topics.names import TopicName, TopicNames
-from handler.wire.control_records import EndTransactionMarker, write_marker
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.marker_logs import MarkerLogs
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.topics.names import TopicName, TopicNames
+from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
+from kafka_sidecar.wire.error_code import ErrorCode
 
 MARKER = write_marker(7, 0, EndTransactionMarker(True, 0), 1)
 

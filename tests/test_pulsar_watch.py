@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from handler.pulsar.errors import Unavailable
-from handler.pulsar_watch import look
-from handler.telemetry import metrics
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar_watch import look
+from kafka_sidecar.telemetry import metrics
 
 
 class Cluster:

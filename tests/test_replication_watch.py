@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from handler.partition.partition import Partition
-from handler.pulsar.errors import Unavailable
-from handler.replication_watch import look
-from handler.telemetry import metrics
-from handler.topics.replication import Counting
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.replication_watch import look
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.topics.replication import Counting
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, open_partition

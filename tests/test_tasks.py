@@ -8,16 +8,16 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.errors import SidecarError
-from handler.pulsar.errors import TopicMissing, Unavailable
-from handler.tasks import Backoff, BytesASecond, InTurn, KeptAlive, Pending, Shared, every
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.pulsar.errors import TopicMissing, Unavailable
+from kafka_sidecar.tasks import Backoff, BytesASecond, InTurn, KeptAlive, Pending, Shared, every
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 
 @pytest.fixture(autouse=True)
 def unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.tasks.log", RateLimitedLog(logging.getLogger("handler.tasks"), burst=1_000))
+    monkeypatch.setattr("kafka_sidecar.tasks.log", RateLimitedLog(logging.getLogger("kafka_sidecar.tasks"), burst=1_000))
 
 
 class Work:
@@ -85,7 +85,7 @@ async def test_pauses_grow_until_something_works(monkeypatch: pytest.MonkeyPatch
         pauses.append(seconds)
         await sleep(0)
 
-    monkeypatch.setattr("handler.tasks.asyncio.sleep", noted)
+    monkeypatch.setattr("kafka_sidecar.tasks.asyncio.sleep", noted)
     backoff = Backoff(1, 4)
     for _ in range(4):
         await backoff.pause()
@@ -327,7 +327,7 @@ async def test_those_who_take_from_a_rate_wait_in_turn_and_may_use_what_was_save
     async def note(seconds: float) -> None:
         pauses.append(round(seconds, 3))
 
-    monkeypatch.setattr("handler.tasks.pause", note)
+    monkeypatch.setattr("kafka_sidecar.tasks.pause", note)
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: 1_000.0)
     rate = BytesASecond(rate=100, at_once=400)
     for _ in range(6):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from handler.config import GroupsConfig, KafkaConfig
-from handler.doctor import Finding, Severity
-from handler.pulsar.errors import NotPermitted
-from handler.topic_doctor import examine_topics
+from kafka_sidecar.config import GroupsConfig, KafkaConfig
+from kafka_sidecar.doctor import Finding, Severity
+from kafka_sidecar.pulsar.errors import NotPermitted
+from kafka_sidecar.topic_doctor import examine_topics
 
 
 class ForbiddenCatalog:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.trial import TrialFailed, try_out
+from kafka_sidecar.trial import TrialFailed, try_out
 
 
 async def test_it_says_why_an_address_can_not_be_connected_to() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from handler.turn_writer import AT_ONCE_BYTES, TurnWriter
+from kafka_sidecar.turn_writer import AT_ONCE_BYTES, TurnWriter
 
 
 class Transport:

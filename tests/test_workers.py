@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from handler import workers as module
-from handler.config import Config, load
-from handler.errors import ConfigError
-from handler.workers import Supervisor, check_workers, worker_config, worker_environment
+from kafka_sidecar import workers as module
+from kafka_sidecar.config import Config, load
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.workers import Supervisor, check_workers, worker_config, worker_environment
 
 
 def config(**settings: str) -> Config:

@@ -5,7 +5,7 @@
 #   CA     a file with certificates to trust while packages are got (PIP_CERT, where that is set)
 set -eu
 cd "$(dirname "$0")/../.."
-version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' handler/__init__.py)
+version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' handler/kafka_sidecar/__init__.py)
 IMAGE=${IMAGE:-kafka-sidecar:$version}
 command -v docker >/dev/null || { echo "make image: needs a Docker engine: apt-get install docker.io, and start dockerd" >&2; exit 2; }
 docker info >/dev/null 2>&1 || { echo "make image: the Docker engine does not answer: start dockerd, or see whether you may use its socket" >&2; exit 2; }

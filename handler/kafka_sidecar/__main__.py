@@ -1,5 +1,5 @@
 import sys
 
-from handler.cli import main
+from kafka_sidecar.cli import main
 
 sys.exit(main())

@@ -13,52 +13,52 @@ from typing import Final
 
 from prometheus_client import start_http_server
 
-from handler import doctor
-from handler.admin.service import ADMIN, FROM_THIS_HOST, AdminService
-from handler.apis.answer_share import AnswerShare
-from handler.apis.api import ANONYMOUS, Services
-from handler.apis.deleted_topics import forget_here
-from handler.apis.fetch_session_cache import FetchSessionCache
-from handler.apis.handover import warm, warm_heirs
-from handler.apis.promise import settled
-from handler.apis.refused_batches import RefusedBatches
-from handler.apis.routing.transactions import EndedTogether, PeerTransactions, ended_transactions
-from handler.config import Config, metrics_address
-from handler.coordination.housekeeping import Housekeeping
-from handler.coordination.kept_states import KeptStates
-from handler.coordination.leaders import Identity
-from handler.errors import ConfigError
-from handler.fleet.fleet import Fleet, View
-from handler.fleet.member import Member
-from handler.fleet.recent_members import RecentMembers
-from handler.fleet.server import Answers, Further, Overloaded
-from handler.groups.records import OffsetCommitKey, OffsetCommitValue
-from handler.groups.service import group_runtime
-from handler.groups.vocabulary import Now
-from handler.ids import WRITER_PREFIX
-from handler.marker_logs import MarkerLogs
-from handler.mirror.mirror import Mirror, PulsarTopics
-from handler.partition.fold.producer_states import ProducerMemory
-from handler.partition.log_starts import log_starts
-from handler.partition.partition import PartitionLimits
-from handler.partition.table import PartitionTable
-from handler.partition.transactional_partitions import transactional_partitions
-from handler.pulsar_watch import pulsar_watch
-from handler.replication_watch import replication_watch
-from handler.server.budget import ByteBudget
-from handler.server.dispatch import Dispatcher
-from handler.server.listener import Listener
-from handler.surroundings import Surroundings, real_surroundings
-from handler.tasks import InTurn, KeptAlive, every
-from handler.telemetry import metrics
-from handler.telemetry.loop_lag import LoopLag
-from handler.topic_logs import TopicLogs
-from handler.topics.catalog import Catalog, Topic
-from handler.topics.config_store import ConfigStore
-from handler.topics.names import InvalidTopicName, TopicNames
-from handler.topics.replication import Replication
-from handler.topics.skipped import skipped_of
-from handler.transactions.service import transaction_runtime
+from kafka_sidecar import doctor
+from kafka_sidecar.admin.service import ADMIN, FROM_THIS_HOST, AdminService
+from kafka_sidecar.apis.answer_share import AnswerShare
+from kafka_sidecar.apis.api import ANONYMOUS, Services
+from kafka_sidecar.apis.deleted_topics import forget_here
+from kafka_sidecar.apis.fetch_session_cache import FetchSessionCache
+from kafka_sidecar.apis.handover import warm, warm_heirs
+from kafka_sidecar.apis.promise import settled
+from kafka_sidecar.apis.refused_batches import RefusedBatches
+from kafka_sidecar.apis.routing.transactions import EndedTogether, PeerTransactions, ended_transactions
+from kafka_sidecar.config import Config, metrics_address
+from kafka_sidecar.coordination.housekeeping import Housekeeping
+from kafka_sidecar.coordination.kept_states import KeptStates
+from kafka_sidecar.coordination.leaders import Identity
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.fleet.fleet import Fleet, View
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.fleet.recent_members import RecentMembers
+from kafka_sidecar.fleet.server import Answers, Further, Overloaded
+from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue
+from kafka_sidecar.groups.service import group_runtime
+from kafka_sidecar.groups.vocabulary import Now
+from kafka_sidecar.ids import WRITER_PREFIX
+from kafka_sidecar.marker_logs import MarkerLogs
+from kafka_sidecar.mirror.mirror import Mirror, PulsarTopics
+from kafka_sidecar.partition.fold.producer_states import ProducerMemory
+from kafka_sidecar.partition.log_starts import log_starts
+from kafka_sidecar.partition.partition import PartitionLimits
+from kafka_sidecar.partition.table import PartitionTable
+from kafka_sidecar.partition.transactional_partitions import transactional_partitions
+from kafka_sidecar.pulsar_watch import pulsar_watch
+from kafka_sidecar.replication_watch import replication_watch
+from kafka_sidecar.server.budget import ByteBudget
+from kafka_sidecar.server.dispatch import Dispatcher
+from kafka_sidecar.server.listener import Listener
+from kafka_sidecar.surroundings import Surroundings, real_surroundings
+from kafka_sidecar.tasks import InTurn, KeptAlive, every
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.loop_lag import LoopLag
+from kafka_sidecar.topic_logs import TopicLogs
+from kafka_sidecar.topics.catalog import Catalog, Topic
+from kafka_sidecar.topics.config_store import ConfigStore
+from kafka_sidecar.topics.names import InvalidTopicName, TopicNames
+from kafka_sidecar.topics.replication import Replication
+from kafka_sidecar.topics.skipped import skipped_of
+from kafka_sidecar.transactions.service import transaction_runtime
 
 log = logging.getLogger(__name__)
 

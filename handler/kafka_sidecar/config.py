@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, get_type_hints
 from urllib.parse import urlsplit
 
-from handler.errors import ConfigError
+from kafka_sidecar.errors import ConfigError
 
 ANY_HOST: Final = ("0.0.0.0", "::")  # noqa: S104 - looked for, not listened on
 ENV_PREFIX: Final = "KAFKA_SIDECAR_"

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from handler.coordination.internal_storage import may_free, what_moves_cursors
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.connection import REQUIRED_PROTOCOL_VERSION
-from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing
+from kafka_sidecar.coordination.internal_storage import may_free, what_moves_cursors
+from kafka_sidecar.pulsar.admin import PulsarAdmin
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.connection import REQUIRED_PROTOCOL_VERSION
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, TopicMissing
 
 INDEX: Final = "org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor"
 # Between a broker that answers and the namespaces that an init job makes there lie seconds.

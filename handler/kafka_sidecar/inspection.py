@@ -10,26 +10,26 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from handler.config import Config
-from handler.coordination.compacted_topic import CompactedTopic
-from handler.coordination.shards import shard_of
-from handler.coordination.term_log import MARKER_KEY
-from handler.errors import EntryUnreadable, SidecarError
-from handler.groups.records import Key, Record, Value
-from handler.groups.records.codec import GroupRecords
-from handler.partition.fold.fold import BEFORE_ALL, Fold, Folded
-from handler.partition.log.entries import Content, read_entry
-from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import base_offset_of, end_before
-from handler.partition.read.timestamp_search import TimestampAndOffset
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError
-from handler.pulsar.messages import Message, read_messages
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.pulsar.raw_entries import HasReader, NoEntryCame, raw_entries_from
-from handler.topic_logs import TopicLogs, opened
-from handler.topics.names import InvalidTopicName
-from handler.wire.records import CODEC_MASK, CONTROL, NO_PRODUCER_ID, NO_TIMESTAMP, TRANSACTIONAL, BatchHeader
+from kafka_sidecar.config import Config
+from kafka_sidecar.coordination.compacted_topic import CompactedTopic
+from kafka_sidecar.coordination.shards import shard_of
+from kafka_sidecar.coordination.term_log import MARKER_KEY
+from kafka_sidecar.errors import EntryUnreadable, SidecarError
+from kafka_sidecar.groups.records import Key, Record, Value
+from kafka_sidecar.groups.records.codec import GroupRecords
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold, Folded
+from kafka_sidecar.partition.log.entries import Content, read_entry
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.read.read_entries import base_offset_of, end_before
+from kafka_sidecar.partition.read.timestamp_search import TimestampAndOffset
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.pulsar.messages import Message, read_messages
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.pulsar.raw_entries import HasReader, NoEntryCame, raw_entries_from
+from kafka_sidecar.topic_logs import TopicLogs, opened
+from kafka_sidecar.topics.names import InvalidTopicName
+from kafka_sidecar.wire.records import CODEC_MASK, CONTROL, NO_PRODUCER_ID, NO_TIMESTAMP, TRANSACTIONAL, BatchHeader
 
 NAME: Final = "inspect"
 CODECS: Final = dict(enumerate(("none", "gzip", "snappy", "lz4", "zstd")))

@@ -9,19 +9,19 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from handler.control.v1.control_pb2 import EndOffsetsRequest
-from handler.coordination.errors import CoordinatorError
-from handler.fleet.peers import Peers
-from handler.groups.service import OFFSETS_TOPIC, GroupRuntime
-from handler.partition.table import PartitionTable
-from handler.pulsar.errors import Unavailable
-from handler.tasks import within
-from handler.topics.names import TopicName, TopicNames
-from handler.transactions.markers import Logs
-from handler.transactions.metadata import TopicPartition
-from handler.wire.control_records import read_marker
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import read_header
+from kafka_sidecar.control.v1.control_pb2 import EndOffsetsRequest
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.fleet.peers import Peers
+from kafka_sidecar.groups.service import OFFSETS_TOPIC, GroupRuntime
+from kafka_sidecar.partition.table import PartitionTable
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.tasks import within
+from kafka_sidecar.topics.names import TopicName, TopicNames
+from kafka_sidecar.transactions.markers import Logs
+from kafka_sidecar.transactions.metadata import TopicPartition
+from kafka_sidecar.wire.control_records import read_marker
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import read_header
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import PulsarError
-from handler.tasks import KeptAlive, every
-from handler.telemetry import metrics
+from kafka_sidecar.pulsar.admin import PulsarAdmin
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.tasks import KeptAlive, every
+from kafka_sidecar.telemetry import metrics
 
 LOOK_SECONDS: Final = 15.0
 

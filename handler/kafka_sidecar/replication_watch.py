@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.partition.table import PartitionTable
-from handler.pulsar.errors import PulsarError
-from handler.tasks import KeptAlive, every
-from handler.telemetry import metrics
-from handler.topic_logs import TopicLogs
-from handler.topics.replication import Counting
+from kafka_sidecar.partition.table import PartitionTable
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.tasks import KeptAlive, every
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.topic_logs import TopicLogs
+from kafka_sidecar.topics.replication import Counting
 
 LOOK_SECONDS: Final = 30.0
 

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from handler.clock import SYSTEM_CLOCK, Clock
-from handler.config import Config
-from handler.fleet.peers import Peers
-from handler.fleet.server import Answers, ControlServer, Further
-from handler.ids import NewId, NewProducerId, new_id, new_producer_id
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
+from kafka_sidecar.clock import SYSTEM_CLOCK, Clock
+from kafka_sidecar.config import Config
+from kafka_sidecar.fleet.peers import Peers
+from kafka_sidecar.fleet.server import Answers, ControlServer, Further
+from kafka_sidecar.ids import NewId, NewProducerId, new_id, new_producer_id
+from kafka_sidecar.pulsar.admin import PulsarAdmin
+from kafka_sidecar.pulsar.client import PulsarClient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Gener
 from functools import partial
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
-from handler.errors import SidecarError
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

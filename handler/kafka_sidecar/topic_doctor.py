@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final
 
-from handler.config import ENTRY_FORMATS, GroupsConfig, KafkaConfig
-from handler.doctor import Finding, Severity
-from handler.mirror.mirror import can_be_mirrored, is_named
-from handler.partition.transactional_partitions import stored_beginnings
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import PulsarError, TopicMissing, Undescribed
-from handler.topics.catalog import Catalog
-from handler.topics.names import TopicName
-from handler.topics.replication import Replication, durable_readers
+from kafka_sidecar.config import ENTRY_FORMATS, GroupsConfig, KafkaConfig
+from kafka_sidecar.doctor import Finding, Severity
+from kafka_sidecar.mirror.mirror import can_be_mirrored, is_named
+from kafka_sidecar.partition.transactional_partitions import stored_beginnings
+from kafka_sidecar.pulsar.admin import PulsarAdmin
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing, Undescribed
+from kafka_sidecar.topics.catalog import Catalog
+from kafka_sidecar.topics.names import TopicName
+from kafka_sidecar.topics.replication import Replication, durable_readers
 
 # Of a topic one partition after the other: so other users of the admin API hardly notice.
 TOPICS_AT_ONCE: Final = 8

@@ -9,20 +9,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from handler.config import Config
-from handler.partition.log.formats import FORMATS, KAFKA
-from handler.partition.log.log_config import AS_IT_COMES, LogConfig
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.log.pulsar_log import PulsarLog
-from handler.partition.log_starts import LogStarts
-from handler.partition.transactional_partitions import TransactionalPartitions
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.entry import Position
-from handler.topics.catalog import Catalog, Topic
-from handler.topics.names import TopicNames
-from handler.topics.record_configs import RecordConfigs
-from handler.topics.replication import Counting, Replication
+from kafka_sidecar.config import Config
+from kafka_sidecar.partition.log.formats import FORMATS, KAFKA
+from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.log.pulsar_log import PulsarLog
+from kafka_sidecar.partition.log_starts import LogStarts
+from kafka_sidecar.partition.transactional_partitions import TransactionalPartitions
+from kafka_sidecar.pulsar.admin import PulsarAdmin
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.topics.catalog import Catalog, Topic
+from kafka_sidecar.topics.names import TopicNames
+from kafka_sidecar.topics.record_configs import RecordConfigs
+from kafka_sidecar.topics.replication import Counting, Replication
 
 # Of compression.type; `producer` asks for none.
 _CODECS: Final = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}

@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
-from handler.errors import SidecarError
+from kafka_sidecar.errors import SidecarError
 
 OWN_TOPIC: Final = "kafka-sidecar-try"
 # Between two tries to connect: sidecars that start may not listen yet.

@@ -17,8 +17,8 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Final
 
-from handler.config import ENV_PREFIX, Config
-from handler.errors import ConfigError
+from kafka_sidecar.config import ENV_PREFIX, Config
+from kafka_sidecar.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
@@ -196,7 +196,7 @@ class Supervisor:
 
 async def supervise(config: Config, workers: int, arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
     """`arguments` are those of `serve` without --workers."""
-    command = [sys.executable, "-m", "handler", "serve", "--worker", *arguments]
+    command = [sys.executable, "-m", "kafka_sidecar", "serve", "--worker", *arguments]
     environments = [{**environment, **worker_environment(config, number, workers)} for number in range(workers)]
     first, last = (worker_config(config, number, workers).kafka.advertised for number in (0, workers - 1))
     log.info("starting %d workers, which clients find at %s to %s", workers, first, last)

@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 from typing import Final
 
-from handler import __version__
 from integration.launcher.jars import class_path
 from integration.launcher.process import JVM_OPENS
 from integration.launcher.pulsar import LAPTOP_SETTINGS, LOG4J, bundle, version_from_environment, write_settings
+from kafka_sidecar import __version__
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
@@ -87,7 +87,7 @@ def make_spark() -> str:
 def main() -> None:
     make_sidecar()
     os.environ.setdefault("PULSAR_IMAGE", make_pulsar())
-    from handler.testing import PulsarKafkaContainer
+    from kafka_sidecar.testing import PulsarKafkaContainer
 
     begun = time.monotonic()
     with PulsarKafkaContainer() as kafka:

@@ -15,13 +15,13 @@ import pyspark
 import pytest
 import yaml
 
-from handler import __version__
 from integration.docker.images import ROOT, SPARK, make_pulsar, make_sidecar, make_spark, pulsar_image
 from integration.kubernetes.cluster import Cluster, missing, waiting
 from integration.launcher.jars import class_path
 from integration.launcher.pulsar import SIDECAR_SETTINGS
 from integration.launcher.spark import CONNECTOR
 from integration.patience import wait_for
+from kafka_sidecar import __version__
 
 CHART = ROOT / "deploy/helm/pulsar-kafka"
 SETUPS = sorted((CHART / "ci").glob("*.yaml"))

@@ -31,7 +31,7 @@ def compiled_site() -> Path:
 
 
 def _digest() -> str:
-    files = [ROOT / "pyproject.toml", ROOT / "hatch_build.py", *sorted((ROOT / "handler").rglob("*.py"))]
+    files = [ROOT / "pyproject.toml", ROOT / "hatch_build.py", *sorted((ROOT / "handler/kafka_sidecar").rglob("*.py"))]
     digest = hashlib.sha256()
     for file in files:
         digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())

@@ -41,6 +41,11 @@ class SidecarProcess(Restartable):
         }
 
     @property
+    def _package(self) -> str:
+        """0.2 and older releases are imported as `handler`."""
+        return "handler" if self.site is not None and (self.site / "handler").is_dir() else "kafka_sidecar"
+
+    @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
@@ -81,7 +86,7 @@ class SidecarProcess(Restartable):
         self._begun_at = self.said_so_far()  # by its predecessors
         of_site = [] if self.site is None else ["-P"]
         environment = self._environment if self.site is None else {**self._environment, "PYTHONPATH": str(self.site)}
-        serve = ["-m", "handler", "serve", "--workers", str(self._workers)]
+        serve = ["-m", self._package, "serve", "--workers", str(self._workers)]
         self._server = Server("the sidecar", [sys.executable, *of_site, *serve], self.log, env=environment)
 
     def wait(self, seconds: float = STARTS_WITHIN) -> None:

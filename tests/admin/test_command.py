@@ -7,11 +7,11 @@ import argparse
 import pytest
 from google.protobuf.message import Message
 
-from handler.admin.command import COMMANDS, _address, _row, run, table
-from handler.cli import _parser
-from handler.config import Config, ControlConfig
-from handler.control.v1 import admin_pb2 as pb
-from handler.errors import ConfigError
+from kafka_sidecar.admin.command import COMMANDS, _address, _row, run, table
+from kafka_sidecar.cli import _parser
+from kafka_sidecar.config import Config, ControlConfig
+from kafka_sidecar.control.v1 import admin_pb2 as pb
+from kafka_sidecar.errors import ConfigError
 
 
 def test_rows_are_a_table_with_numbers_to_the_right() -> None:
@@ -60,7 +60,7 @@ def test_an_empty_answer_says_what_it_means(monkeypatch: pytest.MonkeyPatch, cap
         def groups(self) -> list[Message]:
             return []
 
-    monkeypatch.setattr("handler.control.client.ControlClient", Idle)
+    monkeypatch.setattr("kafka_sidecar.control.client.ControlClient", Idle)
     asked = argparse.Namespace(what="groups", address="127.0.0.1:1", json=False)
     assert run(Config(), asked) == 0
     assert capsys.readouterr().out.startswith("It coordinates none at the moment.")

@@ -11,18 +11,18 @@ import pytest
 import pytest_asyncio
 
 import grpc
-from handler import STORED_FORMAT, __version__
-from handler.admin.service import ADMIN, FROM_THIS_HOST, AdminService
-from handler.control.client import ControlClient, ControlFailed
-from handler.fleet.member import Member
-from handler.fleet.server import Answers, ControlServer, Further
-from handler.partition.read import chunked_messages
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_sidecar import STORED_FORMAT, __version__
+from kafka_sidecar.admin.service import ADMIN, FROM_THIS_HOST, AdminService
+from kafka_sidecar.control.client import ControlClient, ControlFailed
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.fleet.server import Answers, ControlServer, Further
+from kafka_sidecar.partition.read import chunked_messages
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kafka_sidecar.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_sidecar.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.batches import batch
 from tests.support.services import Sidecar
 
@@ -88,7 +88,7 @@ async def test_offsets_and_message_ids_are_found_by_each_other(setup: Setup) -> 
         (lambda client: client.find_offset("t", 0, 99, 0), grpc.StatusCode.NOT_FOUND, "there is no entry 99:0"),
         (lambda client: client.set_log_level("nobody", "INFO"), grpc.StatusCode.INVALID_ARGUMENT, "no logger nobody"),
         (lambda client: client.find_offset("t", 0, -1, 0), grpc.StatusCode.INVALID_ARGUMENT, "counted from 0"),
-        (lambda client: client.set_log_level("handler", "LOUD"), grpc.StatusCode.INVALID_ARGUMENT, "use FATAL, ERROR"),
+        (lambda client: client.set_log_level("kafka_sidecar", "LOUD"), grpc.StatusCode.INVALID_ARGUMENT, "use FATAL, ERROR"),
     ],
 )
 async def test_what_is_not_there_is_refused_with_a_sentence(
@@ -207,7 +207,7 @@ async def test_health_is_told(setup: Setup) -> None:
 async def test_draining_is_begun_and_levels_are_set(setup: Setup) -> None:
     await setup.ask(lambda client: client.drain())
     assert setup.drained == 1
-    logger = logging.getLogger("handler.admin.service")
+    logger = logging.getLogger("kafka_sidecar.admin.service")
     await setup.ask(lambda client: client.set_log_level(logger.name, "ERROR"))
     assert (await setup.ask(lambda client: client.log_levels()))[logger.name] == "ERROR"
     await setup.ask(lambda client: client.set_log_level(logger.name, ""))

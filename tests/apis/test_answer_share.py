@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from handler.apis.answer_share import PART, AnswerShare
+from kafka_sidecar.apis.answer_share import PART, AnswerShare
 
 
 async def test_some_is_left_however_many_take() -> None:

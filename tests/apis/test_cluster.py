@@ -6,15 +6,15 @@ import asyncio
 
 import pytest
 
-from handler.apis import APIS
-from handler.fleet.member import Member
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.api_versions import ApiVersionsRequest
-from handler.wire.messages.describe_cluster import DescribeClusterRequest
-from handler.wire.messages.find_coordinator import FindCoordinatorRequest
-from handler.wire.messages.init_producer_id import InitProducerIdRequest
-from handler.wire.messages.metadata import MetadataRequest
-from handler.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderPartition, OffsetForLeaderTopic
+from kafka_sidecar.apis import APIS
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.api_versions import ApiVersionsRequest
+from kafka_sidecar.wire.messages.describe_cluster import DescribeClusterRequest
+from kafka_sidecar.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_sidecar.wire.messages.metadata import MetadataRequest
+from kafka_sidecar.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderPartition, OffsetForLeaderTopic
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.services import Sidecar

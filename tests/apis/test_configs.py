@@ -11,18 +11,18 @@ from unittest.mock import Mock
 import pytest
 import pytest_asyncio
 
-from handler.config import KafkaConfig
-from handler.pulsar.errors import Refused, Unavailable
-from handler.topics.config_store import AT_ONCE
-from handler.topics.config_types import ConfigSource, Operation
-from handler.topics.configs import MAX_MESSAGE_BYTES
-from handler.topics.node_configs import describe_node
-from handler.topics.record_configs import ENTRY_FORMAT
-from handler.topics.retention import RETENTION_BYTES, RETENTION_MS
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages import alter_configs, incremental_alter_configs
-from handler.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from handler.wire.messages.describe_configs import (
+from kafka_sidecar.config import KafkaConfig
+from kafka_sidecar.pulsar.errors import Refused, Unavailable
+from kafka_sidecar.topics.config_store import AT_ONCE
+from kafka_sidecar.topics.config_types import ConfigSource, Operation
+from kafka_sidecar.topics.configs import MAX_MESSAGE_BYTES
+from kafka_sidecar.topics.node_configs import describe_node
+from kafka_sidecar.topics.record_configs import ENTRY_FORMAT
+from kafka_sidecar.topics.retention import RETENTION_BYTES, RETENTION_MS
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages import alter_configs, incremental_alter_configs
+from kafka_sidecar.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kafka_sidecar.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
@@ -201,7 +201,7 @@ async def test_a_node_tells_what_it_knows_itself_without_pulsar(sidecar: Sidecar
 
 async def test_a_resource_that_is_named_often_is_described_once(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
     described_nodes = Mock(side_effect=describe_node)
-    monkeypatch.setattr("handler.apis.a32_describe_configs.describe_node", described_nodes)
+    monkeypatch.setattr("kafka_sidecar.apis.a32_describe_configs.describe_node", described_nodes)
     node, topic = (DescribeConfigsResource(resource_type=kind, resource_name=name) for kind, name in ((BROKER, "0"), (TOPIC, "t")))
     keys = [
         DescribeConfigsResource(resource_type=BROKER, resource_name="0", configuration_keys=["node.id", f"k{number}"])
@@ -284,7 +284,7 @@ async def test_what_fails_half_way_is_put_back_and_can_be_done_again(sidecar: Si
 
 @pytest.fixture
 def quiet_loggers() -> Iterator[None]:
-    before = {name: logging.getLogger(name).level for name in ("handler", "handler.topics")}
+    before = {name: logging.getLogger(name).level for name in ("kafka_sidecar", "kafka_sidecar.topics")}
     yield
     for name, level in before.items():
         logging.getLogger(name).setLevel(level)
@@ -296,23 +296,23 @@ async def of_loggers(sidecar: Sidecar) -> dict[str, str]:
 
 @pytest.mark.usefixtures("quiet_loggers")
 async def test_levels_of_loggers_are_changed_while_the_sidecar_runs(sidecar: Sidecar) -> None:
-    assert (await of_loggers(sidecar))["handler.topics.catalog"] == "WARN"
+    assert (await of_loggers(sidecar))["kafka_sidecar.topics.catalog"] == "WARN"
 
     async def alter(*operations: tuple[str, Operation, str | None]) -> ErrorCode:
         return (await incrementally(sidecar, *operations, kind=BROKER_LOGGER, name="0"))[0]
 
-    assert await alter(("handler", Operation.SET, "DEBUG"), ("handler.topics", Operation.SET, "ERROR")) is ErrorCode.NONE
+    assert await alter(("kafka_sidecar", Operation.SET, "DEBUG"), ("kafka_sidecar.topics", Operation.SET, "ERROR")) is ErrorCode.NONE
     told = await of_loggers(sidecar)
-    assert (told["handler.topics.catalog"], told["handler.tasks"], told["root"]) == ("ERROR", "DEBUG", "WARN")
-    assert logging.getLogger("handler.topics.catalog").getEffectiveLevel() == logging.ERROR
-    assert await alter(("handler.topics", Operation.DELETE, None)) is ErrorCode.NONE
-    assert (await of_loggers(sidecar))["handler.topics.catalog"] == "DEBUG"
+    assert (told["kafka_sidecar.topics.catalog"], told["kafka_sidecar.tasks"], told["root"]) == ("ERROR", "DEBUG", "WARN")
+    assert logging.getLogger("kafka_sidecar.topics.catalog").getEffectiveLevel() == logging.ERROR
+    assert await alter(("kafka_sidecar.topics", Operation.DELETE, None)) is ErrorCode.NONE
+    assert (await of_loggers(sidecar))["kafka_sidecar.topics.catalog"] == "DEBUG"
     refused = ErrorCode.INVALID_CONFIG
-    assert await alter(("handler", Operation.SET, "INFO"), ("handler.no.such", Operation.SET, "INFO")) is refused
-    assert await alter(("handler", Operation.SET, "LOUD")) is refused
+    assert await alter(("kafka_sidecar", Operation.SET, "INFO"), ("kafka_sidecar.no.such", Operation.SET, "INFO")) is refused
+    assert await alter(("kafka_sidecar", Operation.SET, "LOUD")) is refused
     assert await alter(("root", Operation.DELETE, None)) is ErrorCode.INVALID_REQUEST
-    assert await alter(("handler", Operation.APPEND, "INFO")) is ErrorCode.INVALID_REQUEST
-    assert (await of_loggers(sidecar))["handler.tasks"] == "DEBUG", "what is refused changes nothing"
+    assert await alter(("kafka_sidecar", Operation.APPEND, "INFO")) is ErrorCode.INVALID_REQUEST
+    assert (await of_loggers(sidecar))["kafka_sidecar.tasks"] == "DEBUG", "what is refused changes nothing"
     wanted = [alter_configs.AlterConfigsResource(resource_type=BROKER_LOGGER, resource_name="0", configs=[])]
     (answer,) = (await sidecar.ask(alter_configs.AlterConfigsRequest(resources=wanted), 2)).responses
     assert answer.error_code is ErrorCode.INVALID_REQUEST

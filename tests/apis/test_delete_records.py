@@ -7,17 +7,17 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from handler.apis.a21_delete_records import delete_before
-from handler.fleet.member import Member
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.partition import Partition
-from handler.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import Unavailable
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from handler.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
-from handler.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
+from kafka_sidecar.apis.a21_delete_records import delete_before
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kafka_sidecar.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from kafka_sidecar.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from tests.support.batches import batch, records_batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, fetch, open_partition, read_all
@@ -147,8 +147,8 @@ async def test_where_retention_takes_the_offset_meanwhile_the_start_is_what_is_l
 
 async def test_a_start_that_was_moved_is_told_though_nothing_comes_of_the_first_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its storage is slow, or away. Where its first entry begins can't be told then."""
-    monkeypatch.setattr("handler.pulsar.raw_entries.ENTRY_SECONDS", 0.02)
-    monkeypatch.setattr("handler.partition.opening.SILENT_SECONDS", 0.05)
+    monkeypatch.setattr("kafka_sidecar.pulsar.raw_entries.ENTRY_SECONDS", 0.02)
+    monkeypatch.setattr("kafka_sidecar.partition.opening.SILENT_SECONDS", 0.05)
     log = MemoryLog()
     before = open_partition(log)
     for number in range(6):

@@ -11,15 +11,15 @@ from typing import Any, cast
 
 import pytest
 
-from handler.apis import a20_delete_topics, deleted_topics
-from handler.apis.deleted_topics import forget_here
-from handler.coordination.directory import Leader
-from handler.fleet.peers import PeerUnavailable
-from handler.partition.log.moved_start import MovedStart
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import Unavailable
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kafka_sidecar.apis import a20_delete_topics, deleted_topics
+from kafka_sidecar.apis.deleted_topics import forget_here
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.fleet.peers import PeerUnavailable
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.support.services import NAMESPACE, Sidecar, errors
 
 DELETE = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")])

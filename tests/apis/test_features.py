@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.api_versions import ApiVersionsRequest
-from handler.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.api_versions import ApiVersionsRequest
+from kafka_sidecar.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.support.services import Sidecar
 
 ALL = [("metadata.version", 7, 29), ("group.version", 0, 1), ("transaction.version", 0, 2)]

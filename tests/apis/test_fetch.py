@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from handler.apis import api
-from handler.apis.a01_fetch import handle
-from handler.apis.api import Call
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from kafka_sidecar.apis import api
+from kafka_sidecar.apis.a01_fetch import handle
+from kafka_sidecar.apis.api import Call
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from tests.apis.test_produce import TOPIC_ID, Setup
 from tests.support.batches import batch
 from tests.support.services import Sidecar

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from handler.apis.fetch_session_cache import EVICTION_SECONDS, MAX_ALL_PARTITIONS, MAX_SESSIONS, FetchSessionCache, rotate
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from kafka_sidecar.apis.fetch_session_cache import EVICTION_SECONDS, MAX_ALL_PARTITIONS, MAX_SESSIONS, FetchSessionCache, rotate
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 
 
 def _request(session_id: int, epoch: int, partitions: dict[int, int], forgotten: tuple[int, ...] = ()) -> FetchRequest:

@@ -10,13 +10,13 @@ from typing import Any, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handler.apis.a01_fetch import handle
-from handler.apis.api import Call
-from handler.apis.fetch_session_cache import WALK_SECONDS
-from handler.partition.partition import TAIL_IDLE_SECONDS, Partition
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from handler.wire.records import split_batches
+from kafka_sidecar.apis.a01_fetch import handle
+from kafka_sidecar.apis.api import Call
+from kafka_sidecar.apis.fetch_session_cache import WALK_SECONDS
+from kafka_sidecar.partition.partition import TAIL_IDLE_SECONDS, Partition
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from kafka_sidecar.wire.records import split_batches
 from tests.apis.test_produce import NAME, TOPIC_ID, Setup
 from tests.support.batches import batch
 from tests.support.partitions import Told

@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from handler.apis import a16_list_groups
-from handler.coordination.directory import Leader
-from handler.coordination.term import Phase
-from handler.wire.error_code import ErrorCode
-from handler.wire.message import Message
-from handler.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from handler.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
-from handler.wire.messages.delete_groups import DeleteGroupsRequest
-from handler.wire.messages.describe_groups import DescribeGroupsRequest
-from handler.wire.messages.heartbeat import HeartbeatRequest
-from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from handler.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from handler.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from handler.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
-from handler.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kafka_sidecar.apis import a16_list_groups
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.coordination.term import Phase
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.message import Message
+from kafka_sidecar.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kafka_sidecar.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from kafka_sidecar.wire.messages.delete_groups import DeleteGroupsRequest
+from kafka_sidecar.wire.messages.describe_groups import DescribeGroupsRequest
+from kafka_sidecar.wire.messages.heartbeat import HeartbeatRequest
+from kafka_sidecar.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from kafka_sidecar.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kafka_sidecar.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from kafka_sidecar.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
+from kafka_sidecar.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.apis.test_offsets_of_groups import committed, fetched
 from tests.support.services import Sidecar, errors
 

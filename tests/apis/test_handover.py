@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from handler.apis import handover
-from handler.apis.handover import warm
-from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_sidecar.apis import handover
+from kafka_sidecar.apis.handover import warm
+from kafka_sidecar.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.services import NAMESPACE, Sidecar
 
 

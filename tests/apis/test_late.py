@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from handler.pulsar.errors import Unavailable
-from handler.topics.catalog import FRESH_SECONDS
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from handler.wire.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
-from handler.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.topics.catalog import FRESH_SECONDS
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kafka_sidecar.wire.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
+from kafka_sidecar.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.apis.test_offsets_of_groups import commit, fetched
 from tests.apis.test_topics import described
 from tests.support.batches import batch
@@ -24,7 +24,7 @@ LATE = ErrorCode.LEADER_NOT_AVAILABLE
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.apis.late.LATE_AFTER_SECONDS", 0.05)
+    monkeypatch.setattr("kafka_sidecar.apis.late.LATE_AFTER_SECONDS", 0.05)
 
 
 async def test_a_topic_that_is_described_late_has_no_leader_yet_and_who_asks_again_joins(sidecar: Sidecar) -> None:
@@ -82,14 +82,14 @@ async def test_offsets_that_are_found_late(sidecar: Sidecar, timestamp: int, mon
     monkeypatch.setattr(MemoryLog, "stats", slow)
     assert await list_offsets(sidecar, timestamp) is LATE
     go.set()
-    monkeypatch.setattr("handler.apis.late.LATE_AFTER_SECONDS", 5.0)
+    monkeypatch.setattr("kafka_sidecar.apis.late.LATE_AFTER_SECONDS", 5.0)
     assert await list_offsets(sidecar, timestamp) is ErrorCode.NONE
 
 
 async def test_a_search_by_time_is_made_once_for_all_who_ask_and_ends_when_nobody_does(
     sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("handler.partition.partition.SEARCH_LINGER_SECONDS", 0.2)
+    monkeypatch.setattr("kafka_sidecar.partition.partition.SEARCH_LINGER_SECONDS", 0.2)
     sidecar.admin.make("t")
     log = sidecar.logs["persistent://public/default/t-partition-0"] = MemoryLog()
     log.write(batch(b"x"))

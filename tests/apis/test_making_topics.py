@@ -9,18 +9,18 @@ from typing import Any, Final
 
 import pytest
 
-from handler.pulsar.errors import Unavailable
-from handler.topics import catalog
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.create_topics import (
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.topics import catalog
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from handler.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_sidecar.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kafka_sidecar.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.services import NAMESPACE, MemoryAdmin, Sidecar
 
 T: Final = NAMESPACE + "t"

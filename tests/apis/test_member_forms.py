@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler.apis.member_forms import BYTES_OF_A_NAME, Joined, RememberedForms
+from kafka_sidecar.apis.member_forms import BYTES_OF_A_NAME, Joined, RememberedForms
 
 LONG = "x" * 400
 

@@ -9,26 +9,26 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from handler.apis.a35_describe_log_dirs import LOG_DIR
-from handler.fleet.fleet import View
-from handler.fleet.leadership import Leadership
-from handler.fleet.member import Member
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.alter_partition_reassignments import (
+from kafka_sidecar.apis.a35_describe_log_dirs import LOG_DIR
+from kafka_sidecar.fleet.fleet import View
+from kafka_sidecar.fleet.leadership import Leadership
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from handler.wire.messages.alter_replica_log_dirs import AlterReplicaLogDir, AlterReplicaLogDirsRequest, AlterReplicaLogDirTopic
-from handler.wire.messages.api_versions import ApiVersionsRequest
-from handler.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsRequest, CreatePartitionsTopic
-from handler.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
-from handler.wire.messages.describe_cluster import DescribeClusterRequest
-from handler.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
-from handler.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from handler.wire.messages.list_config_resources import ListConfigResourcesRequest
-from handler.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_sidecar.wire.messages.alter_replica_log_dirs import AlterReplicaLogDir, AlterReplicaLogDirsRequest, AlterReplicaLogDirTopic
+from kafka_sidecar.wire.messages.api_versions import ApiVersionsRequest
+from kafka_sidecar.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsRequest, CreatePartitionsTopic
+from kafka_sidecar.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from kafka_sidecar.wire.messages.describe_cluster import DescribeClusterRequest
+from kafka_sidecar.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from kafka_sidecar.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from kafka_sidecar.wire.messages.list_config_resources import ListConfigResourcesRequest
+from kafka_sidecar.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from kafka_sidecar.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.services import NAMESPACE, Sidecar
 
 NONE, MISSING, REFUSED = ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_REPLICA_ASSIGNMENT

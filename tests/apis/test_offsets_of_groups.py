@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from handler.apis.a08_offset_commit import KNOWN_SECONDS
-from handler.groups.records import OffsetCommitValue
-from handler.pulsar.admin import DescribedTopic
-from handler.topics.names import TopicName
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.delete_groups import DeleteGroupsRequest
-from handler.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from handler.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from handler.wire.messages.offset_fetch import (
+from kafka_sidecar.apis.a08_offset_commit import KNOWN_SECONDS
+from kafka_sidecar.groups.records import OffsetCommitValue
+from kafka_sidecar.pulsar.admin import DescribedTopic
+from kafka_sidecar.topics.names import TopicName
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.delete_groups import DeleteGroupsRequest
+from kafka_sidecar.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kafka_sidecar.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from kafka_sidecar.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,

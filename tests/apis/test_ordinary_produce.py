@@ -14,24 +14,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handler.apis.answer_share import AnswerShare
-from handler.apis.api import ANONYMOUS, BegunRequest, Principal, Services
-from handler.apis.fetch_session_cache import FetchSessionCache
-from handler.apis.ordinary_produce import OrdinaryProduce
-from handler.apis.promise import settled
-from handler.apis.refused_batches import RefusedBatches
-from handler.config import KafkaConfig
-from handler.fleet.member import Member
-from handler.partition.log.log_config import MAX_AHEAD_MS
-from handler.partition.write.appender import STALE_FOLD_SECONDS
-from handler.partition.write.sender import MAX_ENTRIES_IN_FLIGHT
-from handler.server.dispatch import Dispatcher
-from handler.tasks import InTurn
-from handler.topics.catalog import Catalog, Topic
-from handler.topics.names import TopicName, TopicNames
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from handler.wire.records import split_batches
+from kafka_sidecar.apis.answer_share import AnswerShare
+from kafka_sidecar.apis.api import ANONYMOUS, BegunRequest, Principal, Services
+from kafka_sidecar.apis.fetch_session_cache import FetchSessionCache
+from kafka_sidecar.apis.ordinary_produce import OrdinaryProduce
+from kafka_sidecar.apis.promise import settled
+from kafka_sidecar.apis.refused_batches import RefusedBatches
+from kafka_sidecar.config import KafkaConfig
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.partition.log.log_config import MAX_AHEAD_MS
+from kafka_sidecar.partition.write.appender import STALE_FOLD_SECONDS
+from kafka_sidecar.partition.write.sender import MAX_ENTRIES_IN_FLIGHT
+from kafka_sidecar.server.dispatch import Dispatcher
+from kafka_sidecar.tasks import InTurn
+from kafka_sidecar.topics.catalog import Catalog, Topic
+from kafka_sidecar.topics.names import TopicName, TopicNames
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from kafka_sidecar.wire.records import split_batches
 from tests.support.batches import batch
 from tests.support.fleet import TestFleet
 from tests.support.memory_log import MemoryLog
@@ -316,7 +316,7 @@ def test_both_ways_come_to_the_same_answers_and_the_same_log(actions: list[tuple
 
 
 async def test_a_producer_that_was_refused_elsewhere_takes_the_ordinary_way_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.apis.refused_batches.FORGET_SECONDS", 0.05)
+    monkeypatch.setattr("kafka_sidecar.apis.refused_batches.FORGET_SECONDS", 0.05)
     sidecar = Sidecar()
     await sidecar.produce(batch(b"a", producer_id=1, epoch=0, sequence=0))
     sidecar.refused.note((b"another topic", 0), 1, 0, 0, ErrorCode.NOT_LEADER_OR_FOLLOWER, asyncio.get_running_loop().time())

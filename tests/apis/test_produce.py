@@ -11,20 +11,20 @@ from typing import Any, cast
 
 import pytest
 
-from handler.apis.a00_produce import handle
-from handler.apis.answer_share import AnswerShare
-from handler.apis.api import Call, Services
-from handler.apis.fetch_session_cache import FetchSessionCache
-from handler.apis.promise import Promise
-from handler.apis.refused_batches import RefusedBatches
-from handler.config import KafkaConfig
-from handler.fleet.member import Member
-from handler.partition.log.log_config import MAX_AHEAD_MS
-from handler.tasks import InTurn
-from handler.topics.catalog import Catalog, Topic
-from handler.topics.names import TopicName, TopicNames
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_sidecar.apis.a00_produce import handle
+from kafka_sidecar.apis.answer_share import AnswerShare
+from kafka_sidecar.apis.api import Call, Services
+from kafka_sidecar.apis.fetch_session_cache import FetchSessionCache
+from kafka_sidecar.apis.promise import Promise
+from kafka_sidecar.apis.refused_batches import RefusedBatches
+from kafka_sidecar.config import KafkaConfig
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.partition.log.log_config import MAX_AHEAD_MS
+from kafka_sidecar.tasks import InTurn
+from kafka_sidecar.topics.catalog import Catalog, Topic
+from kafka_sidecar.topics.names import TopicName, TopicNames
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.batches import batch
 from tests.support.fleet import TestFleet
 from tests.support.memory_log import MemoryLog

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from handler.apis import redirects, refused_batches
-from handler.apis.redirects import ON_ITS_WAY_SECONDS, REPLICA_SECONDS, FetchRedirects, ProduceRedirects
-from handler.config import KafkaConfig
-from handler.fleet.fleet import SETTLED_SECONDS
-from handler.fleet.member import Member
-from handler.topics.catalog import GROWN_SECONDS
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_sidecar.apis import redirects, refused_batches
+from kafka_sidecar.apis.redirects import ON_ITS_WAY_SECONDS, REPLICA_SECONDS, FetchRedirects, ProduceRedirects
+from kafka_sidecar.config import KafkaConfig
+from kafka_sidecar.fleet.fleet import SETTLED_SECONDS
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.topics.catalog import GROWN_SECONDS
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from kafka_sidecar.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka_sidecar.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafka_sidecar.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.batches import batch
 from tests.support.services import NAMESPACE, Client, Sidecar
 

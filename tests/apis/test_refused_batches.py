@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from handler.apis import refused_batches
-from handler.apis.refused_batches import FORGET_SECONDS, Refused, RefusedBatches
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import MAX_SEQUENCE, NO_PRODUCER_ID
+from kafka_sidecar.apis import refused_batches
+from kafka_sidecar.apis.refused_batches import FORGET_SECONDS, Refused, RefusedBatches
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import MAX_SEQUENCE, NO_PRODUCER_ID
 
 ELSEWHERE = ErrorCode.NOT_LEADER_OR_FOLLOWER
 PRODUCER = 7

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from handler.apis import APIS, COORDINATED
-from handler.apis.api import AnyApi
+from kafka_sidecar.apis import APIS, COORDINATED
+from kafka_sidecar.apis.api import AnyApi
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
@@ -46,12 +46,12 @@ def test_what_changes_something_does_not_end_with_its_client() -> None:
 def test_no_python_hides_grpcio_and_generated_code_is_where_it_belongs() -> None:
     root = Path(__file__).parents[2]
     assert not list((root / "grpc").rglob("*.py"))
-    fields = re.findall(r"^message (\w+)", (root / "grpc/handler/pulsar/pulsar_api.proto").read_text(), re.MULTILINE)
-    generated = (root / "handler/pulsar/pulsar_api_pb2.pyi").read_text()
+    fields = re.findall(r"^message (\w+)", (root / "grpc/kafka_sidecar/pulsar/pulsar_api.proto").read_text(), re.MULTILINE)
+    generated = (root / "handler/kafka_sidecar/pulsar/pulsar_api_pb2.pyi").read_text()
     assert all(f"class {name}(" in generated for name in fields)
 
 
 def test_every_api_that_is_passed_on_is_taken_by_the_sidecar_that_it_is_passed_on_to() -> None:
-    apis = Path(__file__).parents[2] / "handler" / "apis"
+    apis = Path(__file__).parents[2] / "handler/kafka_sidecar/apis"
     passed_on = {path for path in apis.glob("a*_*.py") if re.search("to_coordinator|ask_peer", path.read_text())}
     assert {int(path.name[1:3]) for path in passed_on} == COORDINATED

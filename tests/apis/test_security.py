@@ -7,25 +7,25 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from handler.apis import BY_KEY
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
-from handler.wire.messages.alter_user_scram_credentials import (
+from kafka_sidecar.apis import BY_KEY
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from kafka_sidecar.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
-from handler.wire.messages.create_acls import AclCreation, CreateAclsRequest
-from handler.wire.messages.create_delegation_token import CreateDelegationTokenRequest
-from handler.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
-from handler.wire.messages.describe_acls import DescribeAclsRequest
-from handler.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
-from handler.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest
-from handler.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
-from handler.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest
-from handler.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
-from handler.wire.messages.sasl_authenticate import SaslAuthenticateRequest
-from handler.wire.messages.sasl_handshake import SaslHandshakeRequest
+from kafka_sidecar.wire.messages.create_acls import AclCreation, CreateAclsRequest
+from kafka_sidecar.wire.messages.create_delegation_token import CreateDelegationTokenRequest
+from kafka_sidecar.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from kafka_sidecar.wire.messages.describe_acls import DescribeAclsRequest
+from kafka_sidecar.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
+from kafka_sidecar.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest
+from kafka_sidecar.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
+from kafka_sidecar.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest
+from kafka_sidecar.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
+from kafka_sidecar.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from kafka_sidecar.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.support.services import Sidecar, errors
 
 NONE = ErrorCode.NONE

@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from handler.pulsar.errors import Unavailable
-from handler.topics.catalog import FRESH_SECONDS
-from handler.topics.listing import LISTED_SECONDS
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from handler.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from handler.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from handler.wire.messages.find_coordinator import FindCoordinatorRequest
-from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
-from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.topics.catalog import FRESH_SECONDS
+from kafka_sidecar.topics.listing import LISTED_SECONDS
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from kafka_sidecar.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kafka_sidecar.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kafka_sidecar.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_sidecar.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
+from kafka_sidecar.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.batches import batch
 from tests.support.services import NAMESPACE, Sidecar, errors
 from tests.support.turns import longest_turn
@@ -54,7 +54,7 @@ async def test_a_topic_of_that_name_in_another_namespace_is_another(with_offsets
 
 
 async def test_it_is_not_made_for_who_asks_for_it() -> None:
-    from handler.config import KafkaConfig
+    from kafka_sidecar.config import KafkaConfig
 
     sidecar = Sidecar(KafkaConfig(auto_create_topics=True))
     await sidecar.lead()

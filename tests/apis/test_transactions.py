@@ -10,35 +10,39 @@ from typing import Any, cast
 import pytest
 import pytest_asyncio
 
-from handler.apis.routing import transactions as routing
-from handler.apis.routing.transactions import EndedTogether, PeerTransactions, ended_transactions
-from handler.control.v1 import control_pb2 as pb
-from handler.control.v1.control_pb2 import EndedTransactionsRequest, EndedTransactionsResponse
-from handler.coordination.directory import Leader
-from handler.fleet.peers import PeerUnavailable
-from handler.partition.late_transactions import EndedTransactions
-from handler.transactions import coordinator as module
-from handler.transactions.metadata import TransactionState
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from handler.wire.messages.add_partitions_to_txn import (
+from kafka_sidecar.apis.routing import transactions as routing
+from kafka_sidecar.apis.routing.transactions import EndedTogether, PeerTransactions, ended_transactions
+from kafka_sidecar.control.v1 import control_pb2 as pb
+from kafka_sidecar.control.v1.control_pb2 import EndedTransactionsRequest, EndedTransactionsResponse
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.fleet.peers import PeerUnavailable
+from kafka_sidecar.partition.late_transactions import EndedTransactions
+from kafka_sidecar.transactions import coordinator as module
+from kafka_sidecar.transactions.metadata import TransactionState
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kafka_sidecar.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from handler.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from handler.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
-from handler.wire.messages.describe_transactions import DescribeTransactionsRequest
-from handler.wire.messages.end_txn import EndTxnRequest
-from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from handler.wire.messages.init_producer_id import InitProducerIdRequest
-from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from handler.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from handler.wire.messages.list_transactions import ListTransactionsRequest
-from handler.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from handler.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
-from handler.wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+from kafka_sidecar.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kafka_sidecar.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from kafka_sidecar.wire.messages.describe_transactions import DescribeTransactionsRequest
+from kafka_sidecar.wire.messages.end_txn import EndTxnRequest
+from kafka_sidecar.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_sidecar.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from kafka_sidecar.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kafka_sidecar.wire.messages.list_transactions import ListTransactionsRequest
+from kafka_sidecar.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kafka_sidecar.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_sidecar.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from kafka_sidecar.wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from tests.support.batches import batch
 from tests.support.services import Sidecar
 from tests.support.transactions import Coordinator, write

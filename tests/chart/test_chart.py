@@ -13,10 +13,10 @@ import pytest
 import yaml
 from helm_python import lint
 
-from handler import __version__
-from handler.config import Config, load
-from handler.telemetry import metrics
-from handler.testing.container import BROKER_SETTINGS
+from kafka_sidecar import __version__
+from kafka_sidecar.config import Config, load
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.testing.container import BROKER_SETTINGS
 from tests.chart.rendering import CHART, GOLDEN, SETUPS, Document, HelmError, Rendered, render, values_of
 
 OLDEST, NEWEST = "1.30", "1.37"

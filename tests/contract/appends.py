@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from tests.contract.case import KNOWN_ALREADY, World, case, given, indexes, scribe, until
 
 

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from handler.partition.log.port import EntryLog, LogReader, LogWriter
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError
-from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.partition.log.port import EntryLog, LogReader, LogWriter
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 
 # managedLedgerMaxEntriesPerLedger of the brokers that cases are played on.
 ENTRIES_OF_A_LEDGER: Final = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
-from handler.pulsar.pulsar_api_pb2 import KeyValue, MessageMetadata
+from kafka_sidecar.pulsar.pulsar_api_pb2 import KeyValue, MessageMetadata
 from tests.contract.case import Case, World, given, indexes, scribe
 
 

@@ -10,13 +10,13 @@ from typing import Any, Final, Protocol
 
 import pytest
 
-from handler.pulsar.admin import AlreadyExists
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError
-from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.messages import read_messages, write_batch
-from handler.pulsar.ports import Admin, BatchProducer, Client
-from handler.pulsar.producer import WAIT_FOR_EXCLUSIVE
+from kafka_sidecar.pulsar.admin import AlreadyExists
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
+from kafka_sidecar.pulsar.messages import read_messages, write_batch
+from kafka_sidecar.pulsar.ports import Admin, BatchProducer, Client
+from kafka_sidecar.pulsar.producer import WAIT_FOR_EXCLUSIVE
 from tests.contract.case import ENTRIES_OF_A_LEDGER, Case, until
 
 SUBSCRIPTION: Final = "leaders"

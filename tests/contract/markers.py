@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
 from tests.contract.case import World, audience, case, given, indexes, scribe, until
 
 

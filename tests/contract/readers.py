@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler.pulsar.entry import Position
+from kafka_sidecar.pulsar.entry import Position
 from tests.contract.case import World, audience, case, filled, given, scribe, until
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.coordination import kept_shard
+from kafka_sidecar.coordination import kept_shard
 
 
 @pytest.fixture(autouse=True)

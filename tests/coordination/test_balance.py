@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from handler.coordination.balance import (
+from kafka_sidecar.coordination.balance import (
     CLAIM_AGAIN_SECONDS,
     CLAIM_SECONDS,
     STABLE_SECONDS,

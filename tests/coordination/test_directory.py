@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from handler.clock import SYSTEM_CLOCK
-from handler.config import GroupsConfig
-from handler.coordination import leaders as module
-from handler.coordination.directory import (
+from kafka_sidecar.clock import SYSTEM_CLOCK
+from kafka_sidecar.config import GroupsConfig
+from kafka_sidecar.coordination import leaders as module
+from kafka_sidecar.coordination.directory import (
     ADVERTISED,
     CONTROL,
     FIRST_RELEASE,
@@ -28,16 +28,16 @@ from handler.coordination.directory import (
     Address,
     Directory,
 )
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.leaders import Identity, Leaders
-from handler.coordination.term import Phase
-from handler.groups.service import SUBSCRIPTION, group_runtime
-from handler.groups.vocabulary import Now
-from handler.ids import new_id
-from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
-from handler.telemetry.limits import RateLimitedLog
-from handler.topics.names import TopicNames
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.coordination.leaders import Identity, Leaders
+from kafka_sidecar.coordination.term import Phase
+from kafka_sidecar.groups.service import SUBSCRIPTION, group_runtime
+from kafka_sidecar.groups.vocabulary import Now
+from kafka_sidecar.ids import new_id
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.topics.names import TopicNames
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.memory_topics import MemoryTopics
 
 
@@ -80,7 +80,7 @@ class Clock:
 async def test_who_has_the_same_node_id_as_another_is_not_told_to_clients_but_named_in_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("handler.coordination.directory.seldom", RateLimitedLog(logging.getLogger("directory"), burst=1))
+    monkeypatch.setattr("kafka_sidecar.coordination.directory.seldom", RateLimitedLog(logging.getLogger("directory"), burst=1))
     admin, clock = Admin(), Clock()
     found = [stats("a"), stats("b"), stats("me"), stats("c")]
     for number, node in enumerate(("1", "1", "2", "3")):
@@ -102,7 +102,7 @@ async def test_who_has_the_same_node_id_as_another_is_not_told_to_clients_but_na
 async def test_who_has_the_node_id_of_this_sidecar_is_not_told_to_clients_and_named_in_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("handler.coordination.directory.seldom", RateLimitedLog(logging.getLogger("directory")))
+    monkeypatch.setattr("kafka_sidecar.coordination.directory.seldom", RateLimitedLog(logging.getLogger("directory")))
     admin, clock = Admin(), Clock()
     admin.answer = {0: stats("c")}
     directory = Directory(cast(Any, admin), "t", SUBSCRIPTION, "me", clock)
@@ -154,9 +154,9 @@ async def test_a_quiet_look_that_failed_does_not_make_old_news_fresh() -> None:
 
 
 async def test_who_leads_a_group_is_told_or_refused_in_time_however_slow_the_stats_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.coordination.leaders.ELECTION_SECONDS", 0.1)
-    monkeypatch.setattr("handler.coordination.runtime.every", lambda *_: _Idle())
-    monkeypatch.setattr("handler.coordination.runtime.Election", lambda *_: _Idle())
+    monkeypatch.setattr("kafka_sidecar.coordination.leaders.ELECTION_SECONDS", 0.1)
+    monkeypatch.setattr("kafka_sidecar.coordination.runtime.every", lambda *_: _Idle())
+    monkeypatch.setattr("kafka_sidecar.coordination.runtime.Election", lambda *_: _Idle())
     admin = Admin()
     admin.answer = None
     own = Identity("me", 0, "")

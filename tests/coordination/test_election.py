@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from handler.coordination.directory import Leader, active_consumer
-from handler.coordination.election import Election
+from kafka_sidecar.coordination.directory import Leader, active_consumer
+from kafka_sidecar.coordination.election import Election
 
 SUBSCRIPTION = "leaders"
 
@@ -65,7 +65,7 @@ class _Shard:
 
 @pytest.mark.parametrize("while_it_joins", [False, True])
 async def test_who_claims_a_shard_has_one_candidate_for_it(while_it_joins: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.coordination.election.FIRST_DELAY", 0.001)
+    monkeypatch.setattr("kafka_sidecar.coordination.election.FIRST_DELAY", 0.001)
     broker, shard = _Broker(), _Shard()
     election = Election(cast(Any, broker), "t", SUBSCRIPTION, "me", {}, cast(Any, shard), lambda: 1_800_000_000_000)
     if not while_it_joins:
@@ -83,8 +83,8 @@ async def test_who_claims_a_shard_has_one_candidate_for_it(while_it_joins: bool,
 
 async def test_who_is_not_listed_for_a_while_stands_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that closed the topic let this candidate in, and told it that it leads. Nobody else knows it."""
-    monkeypatch.setattr("handler.coordination.election.FIRST_DELAY", 0.001)
-    monkeypatch.setattr("handler.coordination.election.FORGOTTEN_SECONDS", 0.02)
+    monkeypatch.setattr("kafka_sidecar.coordination.election.FIRST_DELAY", 0.001)
+    monkeypatch.setattr("kafka_sidecar.coordination.election.FORGOTTEN_SECONDS", 0.02)
     broker, shard = _Broker(), _Shard()
     election = Election(cast(Any, broker), "t", SUBSCRIPTION, "me", {}, cast(Any, shard), lambda: 1_800_000_000_000)
     election.note_listed(False)

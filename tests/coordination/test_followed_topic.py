@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from handler.clock import SYSTEM_CLOCK
-from handler.coordination.followed_topic import GONE_SECONDS, FollowedTopic, _Following
-from handler.ids import new_id
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import NotPermitted, PulsarError, Unavailable
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.clock import SYSTEM_CLOCK
+from kafka_sidecar.coordination.followed_topic import GONE_SECONDS, FollowedTopic, _Following
+from kafka_sidecar.ids import new_id
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Unavailable
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from tests.support.virtual_time import in_virtual_time
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from handler.coordination.home import Home
-from handler.topics.names import TopicNames
+from kafka_sidecar.coordination.home import Home
+from kafka_sidecar.topics.names import TopicNames
 
 METADATA = "public/__kafka"
 

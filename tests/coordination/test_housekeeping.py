@@ -8,10 +8,10 @@ from contextvars import copy_context
 
 import pytest
 
-from handler.clock import Clock
-from handler.coordination.compacted_topic import KeyedWrites
-from handler.coordination.housekeeping import LOOK_SECONDS, SUBSCRIPTION, Housekeeping
-from handler.pulsar.errors import NotPermitted, Unavailable
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.compacted_topic import KeyedWrites
+from kafka_sidecar.coordination.housekeeping import LOOK_SECONDS, SUBSCRIPTION, Housekeeping
+from kafka_sidecar.pulsar.errors import NotPermitted, Unavailable
 from tests.model.cluster import Cluster, ClusterAdmin, ClusterClient, Obliging
 from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.coordination.internal_storage import (
+from kafka_sidecar.coordination.internal_storage import (
     FOR_EVER,
     LEAST_BYTES,
     LEAST_ENTRIES,
@@ -16,7 +16,7 @@ from handler.coordination.internal_storage import (
     retention_without_own,
     what_moves_cursors,
 )
-from handler.pulsar.entry import CompactionStats, LedgerInfo, LogStats, Position
+from kafka_sidecar.pulsar.entry import CompactionStats, LedgerInfo, LogStats, Position
 
 
 @pytest.mark.parametrize(

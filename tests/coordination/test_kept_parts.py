@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from handler.coordination import kept_parts, kept_shard
-from handler.telemetry import metrics
+from kafka_sidecar.coordination import kept_parts, kept_shard
+from kafka_sidecar.telemetry import metrics
 from tests.support.internal_topic import InternalTopic
 from tests.support.kept_states import states, value_of
 

@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from handler.coordination import kept_places, kept_shard
-from handler.coordination.kept_places import EXPIRY_MS
-from handler.coordination.kept_states import MAX_BYTES
-from handler.pulsar.admin import AlreadyExists
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.messages import write_batch
-from handler.telemetry import metrics
+from kafka_sidecar.coordination import kept_places, kept_shard
+from kafka_sidecar.coordination.kept_places import EXPIRY_MS
+from kafka_sidecar.coordination.kept_states import MAX_BYTES
+from kafka_sidecar.pulsar.admin import AlreadyExists
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.messages import write_batch
+from kafka_sidecar.telemetry import metrics
 from tests.support.internal_topic import InternalTopic, Writer
 from tests.support.kept_states import states, value_of
 

@@ -7,9 +7,9 @@ import itertools
 
 import pytest
 
-from handler.coordination import kept_states
-from handler.coordination.kept_states import KeptStates
-from handler.pulsar.errors import Unavailable
+from kafka_sidecar.coordination import kept_states
+from kafka_sidecar.coordination.kept_states import KeptStates
+from kafka_sidecar.pulsar.errors import Unavailable
 from tests.support.fake_broker import until
 from tests.support.internal_topic import InternalTopic
 from tests.support.kept_states import states, value_of

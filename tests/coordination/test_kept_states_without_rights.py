@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from handler.coordination import kept_places, refusals
-from handler.coordination.kept_places import EXPIRY_MS
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import NotPermitted, Unavailable
+from kafka_sidecar.coordination import kept_places, refusals
+from kafka_sidecar.coordination.kept_places import EXPIRY_MS
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import NotPermitted, Unavailable
 from tests.support.internal_topic import InternalTopic
 from tests.support.kept_states import refused, states
 

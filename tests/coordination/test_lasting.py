@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler.coordination.lasting import MOST_KEYS, Lasting, LastingByKey
+from kafka_sidecar.coordination.lasting import MOST_KEYS, Lasting, LastingByKey
 
 
 def gone() -> Lasting:

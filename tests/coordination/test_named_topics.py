@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from handler.coordination.named_topics import MOST_TOPICS, NamedTopics, namespace_of
-from handler.pulsar.errors import NotPermitted, Unavailable
-from handler.topics.names import TopicNames
+from kafka_sidecar.coordination.named_topics import MOST_TOPICS, NamedTopics, namespace_of
+from kafka_sidecar.pulsar.errors import NotPermitted, Unavailable
+from kafka_sidecar.topics.names import TopicNames
 
 OWN = TopicNames("team/new", "public/__kafka")
 OTHERS = ("team/a", "team/b")

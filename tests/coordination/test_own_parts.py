@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from handler.coordination.kept_parts import Head
-from handler.coordination.own_parts import MOST_HEADS, MOST_KEYS, MOST_UNNAMED, OwnParts
+from kafka_sidecar.coordination.kept_parts import Head
+from kafka_sidecar.coordination.own_parts import MOST_HEADS, MOST_KEYS, MOST_UNNAMED, OwnParts
 
 
 def head(number: int) -> Head:

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import pytest
 
-from handler.coordination.refusals import Refusals
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
+from kafka_sidecar.coordination.refusals import Refusals
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 
 REFUSED = NotPermitted("a right that this role has not")
 

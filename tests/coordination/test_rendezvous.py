@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.coordination.rendezvous import shared_out
+from kafka_sidecar.coordination.rendezvous import shared_out
 
 NAMES = st.lists(st.text("abcdef0123456789", min_size=1, max_size=8), min_size=1, max_size=12, unique=True)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from handler.coordination.term import Phase, Term, TermState
-from handler.groups.records import OffsetCommitKey, OffsetCommitValue, Record
-from handler.pulsar.errors import Unavailable
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.term import Phase, Term, TermState
+from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, Record
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.memory_term_log import MemoryOffsets
 
 

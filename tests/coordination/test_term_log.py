@@ -9,16 +9,16 @@ from typing import Any, cast
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from handler.coordination.home import Home
-from handler.coordination.term_log import HOME_KEY, MARKER_KEY, _Reading
-from handler.groups.records import OffsetCommitKey, OffsetCommitValue, Record, write_key, write_value
-from handler.groups.records.codec import GroupRecords
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.messages import read_messages, write_batch
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.topics.names import TopicNames
-from handler.wire.crc import crc32c
+from kafka_sidecar.coordination.home import Home
+from kafka_sidecar.coordination.term_log import HOME_KEY, MARKER_KEY, _Reading
+from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, Record, write_key, write_value
+from kafka_sidecar.groups.records.codec import GroupRecords
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.messages import read_messages, write_batch
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.topics.names import TopicNames
+from kafka_sidecar.wire.crc import crc32c
 
 RECORD = Record(OffsetCommitKey("g", "t", 0), OffsetCommitValue(7, -1, "", 1, -1))
 KEY, VALUE = write_key(RECORD.key), write_value(RECORD.value)  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ async def test_a_reader_that_is_lost_ends_the_reading() -> None:
 
 
 async def test_silence_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.coordination.term_log.SILENCE_SECONDS", 0.02)
+    monkeypatch.setattr("kafka_sidecar.coordination.term_log.SILENCE_SECONDS", 0.02)
     with pytest.raises(Unavailable, match="nothing came"):
         await asyncio.wait_for(Log().task, 1)
 

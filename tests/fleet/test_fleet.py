@@ -9,15 +9,15 @@ from typing import Any, cast
 
 import pytest
 
-from handler.control.v1.control_pb2 import PingRequest
-from handler.coordination.directory import Leader
-from handler.fleet import fleet as module
-from handler.fleet import recent_nodes
-from handler.fleet.fleet import Fleet
-from handler.fleet.member import Member
-from handler.fleet.peers import Peers
-from handler.fleet.recent_nodes import RECENT_SECONDS
-from handler.fleet.server import Answers, ControlServer
+from kafka_sidecar.control.v1.control_pb2 import PingRequest
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.fleet import fleet as module
+from kafka_sidecar.fleet import recent_nodes
+from kafka_sidecar.fleet.fleet import Fleet
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.fleet.peers import Peers
+from kafka_sidecar.fleet.recent_nodes import RECENT_SECONDS
+from kafka_sidecar.fleet.server import Answers, ControlServer
 from tests.support.fleet import TestFleet
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from handler.fleet.leadership import Leadership
-from handler.fleet.member import Member
+from kafka_sidecar.fleet.leadership import Leadership
+from kafka_sidecar.fleet.member import Member
 
 A, B, C = (Member(number, f"host-{number}", 9092) for number in (1, 2, 3))
 IN_X, ALSO_IN_X, IN_Y = Member(1, "a", 1, "x"), Member(2, "b", 1, "x"), Member(3, "c", 1, "y")

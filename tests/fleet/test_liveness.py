@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler.fleet.liveness import SILENT_PINGS, STEADY_ANSWERS, Liveness
+from kafka_sidecar.fleet.liveness import SILENT_PINGS, STEADY_ANSWERS, Liveness
 
 NAMES = ("a", "b")
 

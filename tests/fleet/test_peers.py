@@ -12,11 +12,11 @@ import pytest
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 import grpc
-from handler.control.v1.control_pb2 import PingRequest, PingResponse
-from handler.errors import ProtocolError
-from handler.fleet import server as server_module
-from handler.fleet.peers import Peers, PeerUnavailable
-from handler.fleet.server import Answers, ControlServer, Overloaded
+from kafka_sidecar.control.v1.control_pb2 import PingRequest, PingResponse
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.fleet import server as server_module
+from kafka_sidecar.fleet.peers import Peers, PeerUnavailable
+from kafka_sidecar.fleet.server import Answers, ControlServer, Overloaded
 
 deleted: dict[str, uuid.UUID | None] = {}
 warmed: list[str] = []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from handler.fleet.member import Member
-from handler.fleet.recent_nodes import MOST_NODES, RECENT_SECONDS, RecentNodes
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.fleet.recent_nodes import MOST_NODES, RECENT_SECONDS, RecentNodes
 
 
 def node(node_id: int, port: int = 9092) -> Member:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import grpc
-from handler.control.v1 import admin_pb2 as pb
-from handler.fleet.rpc import answered_by, is_this_host
+from kafka_sidecar.control.v1 import admin_pb2 as pb
+from kafka_sidecar.fleet.rpc import answered_by, is_this_host
 
 ADMIN = pb.DESCRIPTOR.services_by_name["Admin"]
 

@@ -7,8 +7,8 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.groups.consumer.assignors import ASSIGNORS, Members, Subscriber, range_, uniform
-from handler.groups.records.consumer import Assignment
+from kafka_sidecar.groups.consumer.assignors import ASSIGNORS, Members, Subscriber, range_, uniform
+from kafka_sidecar.groups.records.consumer import Assignment
 
 TOPICS = [uuid.UUID(int=number) for number in range(1, 6)]
 A, B = TOPICS[:2]

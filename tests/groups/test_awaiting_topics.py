@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from handler.coordination.errors import CoordinatorError
-from handler.groups import awaiting_topics as module
-from handler.groups.awaiting_topics import QUEUE_LENGTH, RequestsAwaitingTopics
-from handler.groups.consumer.members import RequiredTopics
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.groups import awaiting_topics as module
+from kafka_sidecar.groups.awaiting_topics import QUEUE_LENGTH, RequestsAwaitingTopics
+from kafka_sidecar.groups.consumer.members import RequiredTopics
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.memory_topics import MemoryTopics, image_of
 
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -10,11 +10,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from handler.groups.classic import joining
-from handler.groups.classic.group_record import group_value
-from handler.groups.classic.joining import NEW_MEMBER_SECONDS
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import (
+from kafka_sidecar.groups.classic import joining
+from kafka_sidecar.groups.classic.group_record import group_value
+from kafka_sidecar.groups.classic.joining import NEW_MEMBER_SECONDS
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.groups.classic.members import (
     JoinResult,
     MemberIdentity,
     MemberJoin,
@@ -24,8 +24,8 @@ from handler.groups.classic.members import (
     StoreGroup,
     SyncResult,
 )
-from handler.groups.vocabulary import Now, Reply
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.vocabulary import Now, Reply
+from kafka_sidecar.wire.error_code import ErrorCode
 
 NONE = ErrorCode.NONE
 DELAY = 3.0

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import JoinResult, MemberJoin, MemberSync, SyncResult
-from handler.groups.consumer import classic_members
-from handler.groups.consumer.machine import WAITING_INTERVAL, ConsumerGroup, State, Times
-from handler.groups.consumer.members import (
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.groups.classic.members import JoinResult, MemberJoin, MemberSync, SyncResult
+from kafka_sidecar.groups.consumer import classic_members
+from kafka_sidecar.groups.consumer.machine import WAITING_INTERVAL, ConsumerGroup, State, Times
+from kafka_sidecar.groups.consumer.members import (
     Downgrade,
     HeartbeatResult,
     InvalidRegex,
@@ -21,18 +21,18 @@ from handler.groups.consumer.members import (
     Topic,
     Topics,
 )
-from handler.groups.consumer.migration import to_classic
-from handler.groups.records import Key, Record, Value
-from handler.groups.records.consumer import (
+from kafka_sidecar.groups.consumer.migration import to_classic
+from kafka_sidecar.groups.records import Key, Record, Value
+from kafka_sidecar.groups.records.consumer import (
     Assignment,
     ConsumerGroupMetadataKey,
     CurrentMemberAssignmentKey,
     TargetAssignmentMemberKey,
     TargetAssignmentMetadataKey,
 )
-from handler.groups.records.subscription import read_parts
-from handler.groups.vocabulary import Now
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.records.subscription import read_parts
+from kafka_sidecar.groups.vocabulary import Now
+from kafka_sidecar.wire.error_code import ErrorCode
 
 NONE = ErrorCode.NONE
 T = uuid.UUID(int=1)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import (
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.groups.classic.members import (
     JoinResult,
     MemberIdentity,
     MemberJoin,
@@ -15,15 +15,15 @@ from handler.groups.classic.members import (
     SyncResult,
     sync_refused,
 )
-from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH, HeartbeatResult, MemberHeartbeat
-from handler.groups.coordinator import Commit, CommittedOffset
-from handler.groups.deletion import DeletedGroup
-from handler.groups.records import GroupMetadataKey
-from handler.groups.records.consumer import ConsumerGroupMetadataKey
-from handler.groups.records.offsets import OffsetCommitKey
-from handler.groups.records.subscription import write_parts
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.consumer.machine import ConsumerGroup
+from kafka_sidecar.groups.consumer.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH, HeartbeatResult, MemberHeartbeat
+from kafka_sidecar.groups.coordinator import Commit, CommittedOffset
+from kafka_sidecar.groups.deletion import DeletedGroup
+from kafka_sidecar.groups.records import GroupMetadataKey
+from kafka_sidecar.groups.records.consumer import ConsumerGroupMetadataKey
+from kafka_sidecar.groups.records.offsets import OffsetCommitKey
+from kafka_sidecar.groups.records.subscription import write_parts
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.group_members import GROUP, Bench, NewClient, OldClient, write_names
 
 NONE = ErrorCode.NONE

@@ -13,11 +13,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import State
-from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
-from handler.groups.restored import restored
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.groups.classic.members import State
+from kafka_sidecar.groups.consumer.machine import ConsumerGroup
+from kafka_sidecar.groups.consumer.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from kafka_sidecar.groups.restored import restored
 from tests.support.group_members import GROUP, NAMES, Bench, NewClient, OldClient, Place
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.groups.records import Record, RecordUnreadable, read_record, write_key, write_value
-from handler.groups.records.consumer import (
+from kafka_sidecar.groups.records import Record, RecordUnreadable, read_record, write_key, write_value
+from kafka_sidecar.groups.records.consumer import (
     ClassicMemberMetadata,
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
@@ -25,7 +25,7 @@ from handler.groups.records.consumer import (
     TargetAssignmentMetadataKey,
     TargetAssignmentMetadataValue,
 )  # fmt: skip
-from handler.groups.records.subscription import Subscription, read_parts, read_subscription, write_parts
+from kafka_sidecar.groups.records.subscription import Subscription, read_parts, read_subscription, write_parts
 
 TOPIC = uuid.UUID(int=1 << 64 | 2)
 TWO = frozenset({0, 2})

@@ -11,16 +11,16 @@ from typing import Any, TypeVar, cast
 import pytest
 import uvloop
 
-from handler.config import GroupsConfig
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.term import Phase, Term
-from handler.groups import deletion
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import JoinResult, MemberIdentity, MemberJoin, MemberSync, SyncResult
-from handler.groups.coordinator import Commit, CommittedOffset, Coordinator
-from handler.groups.topics_image import TopicsImage
-from handler.groups.vocabulary import Now
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.config import GroupsConfig
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.coordination.term import Phase, Term
+from kafka_sidecar.groups import deletion
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.groups.classic.members import JoinResult, MemberIdentity, MemberJoin, MemberSync, SyncResult
+from kafka_sidecar.groups.coordinator import Commit, CommittedOffset, Coordinator
+from kafka_sidecar.groups.topics_image import TopicsImage
+from kafka_sidecar.groups.vocabulary import Now
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.memory_term_log import MemoryOffsets, MemoryTermLog
 from tests.support.memory_topics import MemoryTopics
 
@@ -368,7 +368,7 @@ async def test_a_producer_that_is_lost_while_the_log_is_read_is_not_led_with() -
 
 
 async def test_an_unexpected_failure_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.coordination.term.FIRST_DELAY", 0.0)
+    monkeypatch.setattr("kafka_sidecar.coordination.term.FIRST_DELAY", 0.0)
     one = Sidecar()
     one.offsets.fail_reads = 2
     await one.lead()

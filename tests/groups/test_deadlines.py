@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler.groups.deadlines import Deadlines
+from kafka_sidecar.groups.deadlines import Deadlines
 
 
 def test_what_is_put_off_is_not_due() -> None:

@@ -5,9 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.groups.pending_offsets import MOST_TOGETHER, PendingOffsets
-from handler.groups.records import OffsetCommitKey, OffsetCommitValue, PendingOffsetKey, PendingOffsetValue, Record, read_record, write_key
-from handler.groups.records import write_value as encode
+from kafka_sidecar.groups.pending_offsets import MOST_TOGETHER, PendingOffsets
+from kafka_sidecar.groups.records import (
+    OffsetCommitKey,
+    OffsetCommitValue,
+    PendingOffsetKey,
+    PendingOffsetValue,
+    Record,
+    read_record,
+    write_key,
+)
+from kafka_sidecar.groups.records import write_value as encode
 
 AT = OffsetCommitKey("g", "t", 0)
 

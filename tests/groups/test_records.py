@@ -10,9 +10,9 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.coordination.shards import shard_of
-from handler.groups.legacy import LegacyBatches
-from handler.groups.records import (
+from kafka_sidecar.coordination.shards import shard_of
+from kafka_sidecar.groups.legacy import LegacyBatches
+from kafka_sidecar.groups.records import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberValue,
@@ -122,7 +122,7 @@ def test_what_kafka_on_pulsar_wrote_is_found_in_its_batches() -> None:
 
 
 def test_offsets_of_a_transaction_count_when_it_is_committed() -> None:
-    from handler.wire.crc import crc32c
+    from kafka_sidecar.wire.crc import crc32c
 
     def marker(kind: int) -> bytes:
         batch = bytearray(_kop([(struct.pack(">hh", 0, kind), b"\0\0\0\0\0\0")], producer_id=7, transactional=True))

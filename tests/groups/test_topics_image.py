@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from handler.groups.consumer.members import InvalidRegex, RequiredTopics
-from handler.groups.topics_image import UNDESCRIBED_SECONDS
-from handler.pulsar.errors import Unavailable, Undescribed
+from kafka_sidecar.groups.consumer.members import InvalidRegex, RequiredTopics
+from kafka_sidecar.groups.topics_image import UNDESCRIBED_SECONDS
+from kafka_sidecar.pulsar.errors import Unavailable, Undescribed
 from tests.support.memory_topics import MemoryTopics, image_of
 
 

@@ -6,23 +6,23 @@ import struct
 
 import pytest
 
-from handler.coordination.home import Translation
-from handler.groups.records import GroupMetadataKey, GroupMetadataValue, MemberValue, OffsetCommitKey, PendingOffsetKey, Record
-from handler.groups.records.consumer import (
+from kafka_sidecar.coordination.home import Translation
+from kafka_sidecar.groups.records import GroupMetadataKey, GroupMetadataValue, MemberValue, OffsetCommitKey, PendingOffsetKey, Record
+from kafka_sidecar.groups.records.consumer import (
     ClassicMemberMetadata,
     MemberMetadataKey,
     MemberMetadataValue,
     RegularExpressionKey,
     RegularExpressionValue,
 )
-from handler.groups.records.subscription import (
+from kafka_sidecar.groups.records.subscription import (
     read_parts,
     read_subscription,
     renamed_parts,
     renamed_subscription,
     write_parts,
 )
-from handler.groups.records.translated import translated
+from kafka_sidecar.groups.records.translated import translated
 
 NAMES = Translation(lambda name: f"team/{name}", lambda expression: f"team/:{expression}")
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.migration.packed_offsets import PackedOffset, Undecided, place_of
-from handler.migration.translate import translated
-from handler.pulsar.entry import LedgerInfo, LogStats, Position
+from kafka_sidecar.migration.packed_offsets import PackedOffset, Undecided, place_of
+from kafka_sidecar.migration.translate import translated
+from kafka_sidecar.pulsar.entry import LedgerInfo, LogStats, Position
 from tests.partition.test_entries_without_index import write_old
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog

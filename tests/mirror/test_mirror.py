@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import pytest
 
-from handler.mirror.mirror import Mirror, next_to_read
-from handler.partition.log.port import EntryLog
-from handler.partition.partition import Partition
-from handler.pulsar.admin import AlreadyExists
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import TopicMissing, Unavailable
-from handler.topics.names import TopicName
+from kafka_sidecar.mirror.mirror import Mirror, next_to_read
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.pulsar.admin import AlreadyExists
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import TopicMissing, Unavailable
+from kafka_sidecar.topics.names import TopicName
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import open_table

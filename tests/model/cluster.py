@@ -1,17 +1,17 @@
-"""Pulsar as internal topics and their coordinators use it (`handler.pulsar.ports`), for one sidecar."""
+"""Pulsar as internal topics and their coordinators use it (`kafka_sidecar.pulsar.ports`), for one sidecar."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from handler.pulsar import ports
-from handler.pulsar.admin import COMPACTION, AlreadyExists, NoTopicPolicies
-from handler.pulsar.client import Purpose
-from handler.pulsar.entry import CompactionStats, LogStats, Position
-from handler.pulsar.errors import TopicMissing, Unavailable
-from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.producer import SHARED, WAIT_FOR_EXCLUSIVE
+from kafka_sidecar.pulsar import ports
+from kafka_sidecar.pulsar.admin import COMPACTION, AlreadyExists, NoTopicPolicies
+from kafka_sidecar.pulsar.client import Purpose
+from kafka_sidecar.pulsar.entry import CompactionStats, LogStats, Position
+from kafka_sidecar.pulsar.errors import TopicMissing, Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
+from kafka_sidecar.pulsar.producer import SHARED, WAIT_FOR_EXCLUSIVE
 from tests.model.conduct import Caller
 from tests.model.connections import Reader
 from tests.model.internal_log import BatchWriter, Candidate, InternalLog

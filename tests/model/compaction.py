@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.messages import Message, read_messages
-from handler.pulsar.pulsar_api_pb2 import SingleMessageMetadata
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.messages import Message, read_messages
+from kafka_sidecar.pulsar.pulsar_api_pb2 import SingleMessageMetadata
 
 _U32: Final = struct.Struct(">I")
 

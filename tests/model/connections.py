@@ -9,11 +9,11 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.pulsar.raw_entries import permits_of
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.pulsar.raw_entries import permits_of
 from tests.model.conduct import Way
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Final
 
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from tests.model.compaction import compacted
 from tests.model.conduct import NOBODYS, Caller, Conduct, Way
 from tests.model.connections import Connection, Reader, Writer

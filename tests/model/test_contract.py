@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.partition.log.port import EntryLog
+from kafka_sidecar.partition.log.port import EntryLog
 from tests.contract.all_cases import CASES
 from tests.contract.case import Case, World
 from tests.contract.copies import COPIES, Clusters

@@ -12,12 +12,12 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from handler.partition.log.log_config import AS_IT_COMES, LogConfig
-from handler.partition.log.moved_start import MovedStart
-from handler.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from tests.model.conduct import Caller, Conduct
 from tests.model.connections import Connection, Reader, Writer
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from handler.partition.log.log_config import LogConfig
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.log.port import EntryLog
-from handler.pulsar.entry import LogStats, Position
-from handler.pulsar.errors import TopicMissing
-from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.raw_entries import Patience
+from kafka_sidecar.partition.log.log_config import LogConfig
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.pulsar.entry import LogStats, Position
+from kafka_sidecar.pulsar.errors import TopicMissing
+from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
+from kafka_sidecar.pulsar.raw_entries import Patience
 from tests.model.conduct import Caller
 from tests.model.connections import Reader, Writer
 from tests.model.topic import Topic

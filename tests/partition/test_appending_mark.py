@@ -7,15 +7,15 @@ from typing import cast
 
 import pytest
 
-from handler.clock import SYSTEM_CLOCK
-from handler.coordination.kept_states import KeptStates
-from handler.partition import kept_producers
-from handler.partition.appending_mark import AppendingMark
-from handler.partition.fold.log_times import DAY_MS
-from handler.partition.partition import Partition
-from handler.partition.read import replay
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.clock import SYSTEM_CLOCK
+from kafka_sidecar.coordination.kept_states import KeptStates
+from kafka_sidecar.partition import kept_producers
+from kafka_sidecar.partition.appending_mark import AppendingMark
+from kafka_sidecar.partition.fold.log_times import DAY_MS
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.read import replay
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.kept_producers import by_key, kept_by_another, numbered, settled, written_long_ago

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from handler.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
-from handler.pulsar import raw_entries
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
+from kafka_sidecar.pulsar import raw_entries
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.model.connections import Reader
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from handler.partition.fold.fold import Fold, Folded
-from handler.partition.log.entries import Content
-from handler.partition.partition import Partition
-from handler.pulsar.entry import Position
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.fold.fold import Fold, Folded
+from kafka_sidecar.partition.log.entries import Content
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.model.connections import Writer
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
@@ -189,7 +189,7 @@ async def test_an_append_at_whose_check_the_sidecar_fails_is_refused(monkeypatch
         raise ZeroDivisionError
 
     with monkeypatch.context() as broken:
-        broken.setattr("handler.partition.write.appender.precheck", fails)
+        broken.setattr("kafka_sidecar.partition.write.appender.precheck", fails)
         refused = await append(partition, batch(b"1", producer_id=7, epoch=0, sequence=0))
     assert refused.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (await append(partition, batch(b"1", producer_id=7, epoch=0, sequence=0))).base_offset == 1

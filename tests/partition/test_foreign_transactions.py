@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from handler.partition.failures import EntryFailures
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.log.formats import KAFKA
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.control_records import EndTransactionMarker, write_marker
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.failures import EntryFailures
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.log.formats import KAFKA
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog

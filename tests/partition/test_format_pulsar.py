@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from handler.partition.log import opened_batch
-from handler.partition.log.formats import PULSAR
-from handler.partition.log.log_config import AS_IT_COMES, LogConfig
-from handler.partition.partition import Partition
-from handler.partition.read.timestamp_search import greatest_timestamp
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import with_max_timestamp
+from kafka_sidecar.partition.log import opened_batch
+from kafka_sidecar.partition.log.formats import PULSAR
+from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.read.timestamp_search import greatest_timestamp
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import with_max_timestamp
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, begin_append, open_partition, read_all

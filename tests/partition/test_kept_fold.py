@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from handler.coordination.kept_places import Kept
-from handler.partition import kept_fold
-from handler.partition.fold.extent import Extent
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.kept_values import extent_in, extent_text
-from handler.partition.partition import Partition
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.kept_places import Kept
+from kafka_sidecar.partition import kept_fold
+from kafka_sidecar.partition.fold.extent import Extent
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.kept_values import extent_in, extent_text
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.kept_folds import KEY, folds, keys, known_from_here
 from tests.support.memory_log import MemoryLog

@@ -7,16 +7,16 @@ import math
 
 import pytest
 
-from handler.coordination.kept_places import Kept
-from handler.partition import kept_producers
-from handler.partition.fold.fold import IndexAlarm
-from handler.partition.partition import Partition
-from handler.partition.read import replay
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused
-from handler.tasks import BytesASecond
-from handler.telemetry import metrics
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.kept_places import Kept
+from kafka_sidecar.partition import kept_producers
+from kafka_sidecar.partition.fold.fold import IndexAlarm
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.read import replay
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused
+from kafka_sidecar.tasks import BytesASecond
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.kept_producers import KEY, by_key, kept_by_another, numbered, replace_all, settled, values, written_long_ago
@@ -404,7 +404,7 @@ async def test_without_a_right_to_what_is_kept_the_window_is_read(refusal: type[
 
 
 async def test_a_log_that_is_emptied_while_one_goes_on_from_what_was_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.pulsar.raw_entries.ENTRY_SECONDS", 0.05)
+    monkeypatch.setattr("kafka_sidecar.pulsar.raw_entries.ENTRY_SECONDS", 0.05)
     log, states = MemoryLog(), MemoryStates()
     written_long_ago(log)
     await kept_by_another(log, states)

@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
-from handler.coordination.kept_states import KeptStates
-from handler.partition.fold.extent import Extent
-from handler.partition.kept_values import MOST_REMEMBERED, KeptValues
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import Unavailable
+from kafka_sidecar.coordination.kept_states import KeptStates
+from kafka_sidecar.partition.fold.extent import Extent
+from kafka_sidecar.partition.kept_values import MOST_REMEMBERED, KeptValues
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import Unavailable
 from tests.support.memory_states import MemoryStates
 
 

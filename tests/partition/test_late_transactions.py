@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from handler.coordination.kept_places import Kept
-from handler.partition.late_transactions import LOOK_SECONDS, AskEnded, EndedTransactions
-from handler.partition.partition import Partition
-from handler.pulsar.errors import Unavailable
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.kept_places import Kept
+from kafka_sidecar.partition.late_transactions import LOOK_SECONDS, AskEnded, EndedTransactions
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog

@@ -9,16 +9,16 @@ from typing import Any, cast
 import pytest
 import pytest_asyncio
 
-from handler.clock import SYSTEM_CLOCK
-from handler.coordination import followed_topic
-from handler.coordination.compacted_topic import DELETES
-from handler.ids import new_id
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.log_starts import LogStarts, log_starts, stored_starts
-from handler.pulsar import raw_entries
-from handler.pulsar.entry import CompactionStats, Position, RawEntry
-from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
-from handler.pulsar.messages import write_batch
+from kafka_sidecar.clock import SYSTEM_CLOCK
+from kafka_sidecar.coordination import followed_topic
+from kafka_sidecar.coordination.compacted_topic import DELETES
+from kafka_sidecar.ids import new_id
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.log_starts import LogStarts, log_starts, stored_starts
+from kafka_sidecar.pulsar import raw_entries
+from kafka_sidecar.pulsar.entry import CompactionStats, Position, RawEntry
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
+from kafka_sidecar.pulsar.messages import write_batch
 from tests.support.fake_broker import until
 from tests.support.internal_topic import InternalTopic, Writer
 from tests.support.virtual_time import in_virtual_time

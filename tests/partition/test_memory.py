@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from handler.partition.partition import Partition
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import Told, open_table

@@ -7,13 +7,13 @@ import logging
 
 import pytest
 
-from handler.partition import partition as module
-from handler.partition.log.basis import BASIS_PROPERTY
-from handler.partition.log.moved_start import MovedStart
-from handler.pulsar.entry import LogStats, Position
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition import partition as module
+from kafka_sidecar.partition.log.basis import BASIS_PROPERTY
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.pulsar.entry import LogStats, Position
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.model.connections import Reader
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
@@ -157,7 +157,7 @@ async def test_a_write_that_was_still_under_way_makes_a_second_copy_that_nobody_
     late = log.entries[-1]
     assert (verdict.error, verdict.base_offset) == (ErrorCode.NONE, 1)
     # ... and the very same entry lands once more.
-    from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+    from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 
     log.append(MessageMetadata.FromString(late.metadata), 1, bytes(late.payload))
     assert (await append(partition, batch(b"third"))).base_offset == 3

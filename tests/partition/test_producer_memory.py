@@ -6,18 +6,18 @@ import asyncio
 
 import pytest
 
-from handler.partition import table
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.fold.log_times import DAY_MS, MARKS
-from handler.partition.fold.producer_states import ProducerMemory
-from handler.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis, KnownProducer
-from handler.partition.log.formats import KAFKA
-from handler.partition.partition import Partition
-from handler.partition.producer_times import ASLEEP_AFTER_SECONDS
-from handler.partition.read import replay
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.telemetry import metrics
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition import table
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.fold.log_times import DAY_MS, MARKS
+from kafka_sidecar.partition.fold.producer_states import ProducerMemory
+from kafka_sidecar.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis, KnownProducer
+from kafka_sidecar.partition.log.formats import KAFKA
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.producer_times import ASLEEP_AFTER_SECONDS
+from kafka_sidecar.partition.read import replay
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from handler.partition.fold.producers import Verdict
-from handler.partition.partition import Partition
-from handler.partition.read.timestamp_search import greatest_timestamp
-from handler.partition.write import sender
-from handler.partition.write.sender import MAX_ENTRIES_IN_FLIGHT, MAX_WAIT_SECONDS
-from handler.pulsar.entry import RawEntry
-from handler.pulsar.errors import NOT_ALLOWED
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import split_batches
+from kafka_sidecar.partition.fold.producers import Verdict
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.read.timestamp_search import greatest_timestamp
+from kafka_sidecar.partition.write import sender
+from kafka_sidecar.partition.write.sender import MAX_ENTRIES_IN_FLIGHT, MAX_WAIT_SECONDS
+from kafka_sidecar.pulsar.entry import RawEntry
+from kafka_sidecar.pulsar.errors import NOT_ALLOWED
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import split_batches
 from tests.model.connections import Writer
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog

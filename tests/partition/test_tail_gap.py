@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from handler.partition.partition import Partition
-from handler.pulsar.entry import LogStats
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.pulsar.entry import LogStats
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates

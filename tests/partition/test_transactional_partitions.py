@@ -5,10 +5,10 @@ from __future__ import annotations
 import tracemalloc
 from typing import Any, cast
 
-from handler.clock import SYSTEM_CLOCK
-from handler.ids import new_id
-from handler.partition.transactional_partitions import transactional_partitions
-from handler.pulsar.entry import Position
+from kafka_sidecar.clock import SYSTEM_CLOCK
+from kafka_sidecar.ids import new_id
+from kafka_sidecar.partition.transactional_partitions import transactional_partitions
+from kafka_sidecar.pulsar.entry import Position
 from tests.support.internal_topic import InternalTopic
 
 NAMES = 10_000

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from handler.coordination.kept_places import Kept
-from handler.partition import kept_fold
-from handler.partition.fold.fold import BEFORE_ALL, NOTHING_WRITTEN, IndexAlarm
-from handler.partition.fold.transactions import AbortedTransaction, TransactionTable
-from handler.partition.log.formats import KAFKA, PULSAR
-from handler.partition.log.log_config import LogConfig
-from handler.partition.partition import Partition
-from handler.pulsar.errors import CHECKSUM_ERROR
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.control_records import EndTransactionMarker, write_marker
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.kept_places import Kept
+from kafka_sidecar.partition import kept_fold
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL, NOTHING_WRITTEN, IndexAlarm
+from kafka_sidecar.partition.fold.transactions import AbortedTransaction, TransactionTable
+from kafka_sidecar.partition.log.formats import KAFKA, PULSAR
+from kafka_sidecar.partition.log.log_config import LogConfig
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.pulsar.errors import CHECKSUM_ERROR
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.kept_folds import folds

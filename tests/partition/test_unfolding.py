@@ -6,8 +6,8 @@ import asyncio
 import threading
 from functools import partial
 
-from handler.partition.unfolding import LARGE_BYTES, LARGE_RECORDS, TURN_BYTES, TURN_RECORDS, Unfolding
-from handler.partition.unfolding import unfolding as unfolding_of_this_process
+from kafka_sidecar.partition.unfolding import LARGE_BYTES, LARGE_RECORDS, TURN_BYTES, TURN_RECORDS, Unfolding
+from kafka_sidecar.partition.unfolding import unfolding as unfolding_of_this_process
 from tests.support.fake_broker import until
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from handler.errors import ConfigError
-from handler.pipelines import command
-from handler.pipelines.command import add_pipelines
-from handler.pipelines.mirror.command import options_of
-from handler.pipelines.options import Settings, table, write_result
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.pipelines import command
+from kafka_sidecar.pipelines.command import add_pipelines
+from kafka_sidecar.pipelines.mirror.command import options_of
+from kafka_sidecar.pipelines.options import Settings, table, write_result
 
 FILE = """
 name = "dc"

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from handler.pipelines import committer as module
-from handler.pipelines.committer import Committer
-from handler.pipelines.offsets import Offsets
-from handler.pulsar.errors import Unavailable
+from kafka_sidecar.pipelines import committer as module
+from kafka_sidecar.pipelines.committer import Committer
+from kafka_sidecar.pipelines.offsets import Offsets
+from kafka_sidecar.pulsar.errors import Unavailable
 
 AT = ("t", 0)
 

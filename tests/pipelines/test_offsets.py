@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.pipelines.offsets import of_sources, read_offsets
+from kafka_sidecar.pipelines.offsets import of_sources, read_offsets
 
 
 def test_offsets_are_by_topic_and_partition() -> None:

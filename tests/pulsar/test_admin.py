@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from handler.pulsar.admin import AlreadyExists, PulsarAdmin, names_a_subscription
-from handler.pulsar.admin.connections import NoAnswer, NotConnected, Response
-from handler.pulsar.admin.subscriptions import _subscription
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
+from kafka_sidecar.pulsar.admin import AlreadyExists, PulsarAdmin, names_a_subscription
+from kafka_sidecar.pulsar.admin.connections import NoAnswer, NotConnected, Response
+from kafka_sidecar.pulsar.admin.subscriptions import _subscription
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 
 
 class Request(NamedTuple):

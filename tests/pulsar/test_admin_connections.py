@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from handler.pulsar.admin import connections
-from handler.pulsar.admin.connections import HttpConnections, NoAnswer, NotConnected
+from kafka_sidecar.pulsar.admin import connections
+from kafka_sidecar.pulsar.admin.connections import HttpConnections, NoAnswer, NotConnected
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 Serve = Callable[["Server", asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from handler.pulsar import client as client_module
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
-from handler.pulsar.pulsar_api_pb2 import BaseCommand
+from kafka_sidecar.pulsar import client as client_module
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
+from kafka_sidecar.pulsar.pulsar_api_pb2 import BaseCommand
 from tests.support.fake_broker import (
     TOPIC,
     Events,

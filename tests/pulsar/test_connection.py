@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-from handler.pulsar import client as client_module
-from handler.pulsar import connection as connection_module
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.connection import Keepalive
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.pulsar.frames import encode_command
-from handler.pulsar.pulsar_api_pb2 import BaseCommand
+from kafka_sidecar.pulsar import client as client_module
+from kafka_sidecar.pulsar import connection as connection_module
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.connection import Keepalive
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.pulsar.frames import encode_command
+from kafka_sidecar.pulsar.pulsar_api_pb2 import BaseCommand
 from tests.support.fake_broker import (
     TOPIC,
     Events,

@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
-from handler.errors import EntryUnreadable
-from handler.pulsar import messages
-from handler.pulsar.messages import metadata_size, read_messages, write_batch
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+from kafka_sidecar.errors import EntryUnreadable
+from kafka_sidecar.pulsar import messages
+from kafka_sidecar.pulsar.messages import metadata_size, read_messages, write_batch
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 
 
 def test_a_batch_of_more_messages_than_anybody_writes_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.errors import Fenced, Refused, Unavailable
-from handler.pulsar.frames import encode_command
-from handler.pulsar.producer import EXCLUSIVE, WAIT_FOR_EXCLUSIVE
-from handler.pulsar.pulsar_api_pb2 import BaseCommand
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.errors import Fenced, Refused, Unavailable
+from kafka_sidecar.pulsar.frames import encode_command
+from kafka_sidecar.pulsar.producer import EXCLUSIVE, WAIT_FOR_EXCLUSIVE
+from kafka_sidecar.pulsar.pulsar_api_pb2 import BaseCommand
 from tests.support.fake_broker import (
     TOPIC,
     Events,

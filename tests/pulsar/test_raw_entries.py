@@ -9,12 +9,12 @@ from contextlib import aclosing
 
 import pytest
 
-from handler.pulsar import raw_entries
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.events import ConsumerEvents
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.pulsar.raw_entries import FIRST_PERMITS, NoEntryCame, Patience, TakesPermits, raw_entries_from
+from kafka_sidecar.pulsar import raw_entries
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.pulsar.raw_entries import FIRST_PERMITS, NoEntryCame, Patience, TakesPermits, raw_entries_from
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 

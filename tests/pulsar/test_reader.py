@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.entry import Position
-from handler.pulsar.pulsar_api_pb2 import BaseCommand, BrokerEntryMetadata, MessageMetadata
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.pulsar_api_pb2 import BaseCommand, BrokerEntryMetadata, MessageMetadata
 from tests.support.fake_broker import (
     TOPIC,
     Events,

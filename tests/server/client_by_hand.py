@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.apis.answer_share import AnswerShare, CountedFetchResponse
-from handler.apis.promise import Promise
-from handler.errors import ProtocolError
-from handler.server.awake import Awake
-from handler.server.budget import ByteBudget
-from handler.server.connection import KafkaConnection
+from kafka_sidecar.apis.answer_share import AnswerShare, CountedFetchResponse
+from kafka_sidecar.apis.promise import Promise
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.server.awake import Awake
+from kafka_sidecar.server.budget import ByteBudget
+from kafka_sidecar.server.connection import KafkaConnection
 
 
 class FakeTransport:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler.server.budget import ByteBudget
+from kafka_sidecar.server.budget import ByteBudget
 
 
 def test_what_does_not_fit_waits_for_its_turn() -> None:

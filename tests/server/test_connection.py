@@ -7,13 +7,13 @@ import struct
 
 import pytest
 
-from handler.apis.answer_share import CountedFetchResponse
-from handler.server import connection
-from handler.server.awake import STOOD_STILL_SECONDS
-from handler.server.budget import ByteBudget
-from handler.server.connection import MAX_IN_WORK, STALLED_SECONDS
-from handler.telemetry import metrics
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.apis.answer_share import CountedFetchResponse
+from kafka_sidecar.server import connection
+from kafka_sidecar.server.awake import STOOD_STILL_SECONDS
+from kafka_sidecar.server.budget import ByteBudget
+from kafka_sidecar.server.connection import MAX_IN_WORK, STALLED_SECONDS
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.server.client_by_hand import Client
 
 
@@ -343,7 +343,7 @@ async def test_who_takes_no_answer_is_put_out_when_others_wait_and_who_takes_it_
 async def test_an_answer_that_waited_long_behind_another_names_it(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("handler.server.connection.LATE_SECONDS", 0.02)
+    monkeypatch.setattr("kafka_sidecar.server.connection.LATE_SECONDS", 0.02)
     client = Client()
     client.send(b"slow", b"heartbeat")
     client.resolve(1, b"B")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from handler.server.connection import KafkaConnection
+from kafka_sidecar.server.connection import KafkaConnection
 from tests.server.client_by_hand import Client, Work
 
 

@@ -8,14 +8,14 @@ from contextlib import suppress
 
 import pytest
 
-from handler.apis.answer_share import AnswerShare
-from handler.errors import ConfigError
-from handler.fleet.fleet import View
-from handler.fleet.leadership import Leadership
-from handler.fleet.member import Member
-from handler.server.awake import ACCEPTS_SECONDS, STOOD_STILL_SECONDS
-from handler.server.budget import ByteBudget
-from handler.server.listener import Listener
+from kafka_sidecar.apis.answer_share import AnswerShare
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.fleet.fleet import View
+from kafka_sidecar.fleet.leadership import Leadership
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.server.awake import ACCEPTS_SECONDS, STOOD_STILL_SECONDS
+from kafka_sidecar.server.budget import ByteBudget
+from kafka_sidecar.server.listener import Listener
 from tests.server.client_by_hand import Work
 
 
@@ -98,8 +98,8 @@ async def test_idle_connections_are_closed() -> None:
 
 
 async def test_who_announces_a_request_and_sends_nothing_is_closed_when_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.server.connection.STALLED_SECONDS", 0.2)
-    monkeypatch.setattr("handler.server.listener.SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr("kafka_sidecar.server.connection.STALLED_SECONDS", 0.2)
+    monkeypatch.setattr("kafka_sidecar.server.listener.SWEEP_SECONDS", 0.05)
     server = Listener(
         lambda _client, _frame: Work(b"!"), ByteBudget(1_000), AnswerShare(1_000),
         max_request=900, max_connections=10, idle_seconds=60.0,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from handler.server.round_trip import round_trip
+from kafka_sidecar.server.round_trip import round_trip
 
 
 class Silent(asyncio.Protocol):

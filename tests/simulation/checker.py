@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from handler.pulsar.entry import RawEntry
+from kafka_sidecar.pulsar.entry import RawEntry
 from tests.simulation.history import History, Seen, Violation
 from tests.simulation.reference import Reference
 from tests.simulation.stored import batches_of, values_in

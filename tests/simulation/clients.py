@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
-from handler.apis.refused_batches import RefusedBatches
-from handler.partition.fold.producers import Verdict
-from handler.partition.partition import Partition
-from handler.partition.read.fetch_cache import FetchedRun
-from handler.partition.write.append import Append, AppendRequest
-from handler.partition.write.log_validator import BatchRefused
-from handler.partition.write.verified_appends import Verification
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import BatchHeader, read_produced
+from kafka_sidecar.apis.refused_batches import RefusedBatches
+from kafka_sidecar.partition.fold.producers import Verdict
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.read.fetch_cache import FetchedRun
+from kafka_sidecar.partition.write.append import Append, AppendRequest
+from kafka_sidecar.partition.write.log_validator import BatchRefused
+from kafka_sidecar.partition.write.verified_appends import Verification
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import BatchHeader, read_produced
 from tests.simulation.chance import Chance
 from tests.simulation.conduct import delay
 from tests.simulation.history import History, Violation

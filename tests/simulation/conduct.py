@@ -10,7 +10,7 @@ from contextvars import Context
 from random import Random
 from typing import Final
 
-from handler.pulsar.errors import CHECKSUM_ERROR, Unavailable
+from kafka_sidecar.pulsar.errors import CHECKSUM_ERROR, Unavailable
 from tests.model.conduct import NOBODYS, Refusal
 from tests.simulation.chance import Chance
 from tests.simulation.plan import Bounds

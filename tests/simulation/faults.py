@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from handler.apis.a21_delete_records import TO_THE_END, delete_before
-from handler.partition.fold.extent import Extent
-from handler.partition.kept_values import extent_in
-from handler.partition.log.formats import KAFKA, PULSAR
-from handler.partition.log.log_config import LogConfig
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.apis.a21_delete_records import TO_THE_END, delete_before
+from kafka_sidecar.partition.fold.extent import Extent
+from kafka_sidecar.partition.kept_values import extent_in
+from kafka_sidecar.partition.log.formats import KAFKA, PULSAR
+from kafka_sidecar.partition.log.log_config import LogConfig
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.model.topic import is_marker
 from tests.simulation.chance import Chance
 from tests.simulation.checker import WITHOUT_ID, check_told

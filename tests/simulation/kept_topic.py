@@ -11,15 +11,15 @@ from contextvars import Context
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from handler.clock import Clock
-from handler.coordination.kept_states import KeptStates
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.entry import CompactionStats, LogStats, Position, RawEntry
-from handler.pulsar.errors import TopicMissing, Unavailable
-from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.messages import Message, read_messages
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.kept_states import KeptStates
+from kafka_sidecar.pulsar.admin import PulsarAdmin
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.entry import CompactionStats, LogStats, Position, RawEntry
+from kafka_sidecar.pulsar.errors import TopicMissing, Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
+from kafka_sidecar.pulsar.messages import Message, read_messages
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from tests.model.conduct import NOBODYS, Caller
 from tests.model.connections import Reader, Writer
 from tests.model.topic import Topic

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
-from handler.partition.fold.producers import ACCEPTED
-from handler.partition.log.formats import KAFKA
-from handler.telemetry import metrics
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.fold.producers import ACCEPTED
+from kafka_sidecar.partition.log.formats import KAFKA
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.simulation.plan import drawn
 from tests.simulation.planted import Mutant, search
 from tests.simulation.run import run_plan
@@ -48,15 +48,15 @@ def _renumbers_all_backwards(renumber: Any) -> Any:
     return changed
 
 
-FOLD: Final = "handler.partition.fold.fold.Fold"
-PRODUCERS: Final = "handler.partition.fold.producers.ProducerTable"
-TRANSACTIONS: Final = "handler.partition.fold.transactions.TransactionTable"
-IN_FLIGHT: Final = "handler.partition.write.in_flight.BatchesInFlight"
+FOLD: Final = "kafka_sidecar.partition.fold.fold.Fold"
+PRODUCERS: Final = "kafka_sidecar.partition.fold.producers.ProducerTable"
+TRANSACTIONS: Final = "kafka_sidecar.partition.fold.transactions.TransactionTable"
+IN_FLIGHT: Final = "kafka_sidecar.partition.write.in_flight.BatchesInFlight"
 
 MUTANTS: Final = {
     "unsure-is-sure": Mutant("a state that not every fold comes to is taken for one", f"{PRODUCERS}.is_judged", lambda _: lambda *_: True),
     "basis-is-ignored": Mutant("what the writer knew is not taken over", f"{PRODUCERS}.adopt_basis", lambda _: lambda *_: None),
-    "the-past-is-nothing": Mutant("nothing is learnt of the past", "handler.partition.read.replay.Replay._learn", lambda _: _at_once),
+    "the-past-is-nothing": Mutant("nothing is learnt of the past", "kafka_sidecar.partition.read.replay.Replay._learn", lambda _: _at_once),
     "unjudged-is-new": Mutant(
         "a verdict is told from what is known, however little it is", f"{PRODUCERS}.precheck",
         lambda _: lambda self, batch, **_: self.check(batch),
@@ -68,7 +68,7 @@ MUTANTS: Final = {
     "renumbered-backwards": Mutant("what is sent again is numbered wrongly", f"{IN_FLIGHT}.renumber_overtaken", _renumbers_all_backwards),
     "retries-are-new": Mutant("a retry does not share its first try's outcome", f"{IN_FLIGHT}.retry_target", lambda _: lambda *_: None),
     "nothing-is-behind": Mutant(
-        "what was sent behind a refused batch is taken", "handler.apis.refused_batches.RefusedBatches.before",
+        "what was sent behind a refused batch is taken", "kafka_sidecar.apis.refused_batches.RefusedBatches.before",
         lambda _: lambda *_: None,
     ),
     "hidden-is-out-of-order": Mutant(
@@ -76,11 +76,11 @@ MUTANTS: Final = {
         lambda _: lambda *_: False,
     ),
     "end-is-old": Mutant(
-        "an end that was confirmed earlier refuses a fetch", "handler.partition.read.log_end.LogEnd.is_confirmed_since",
+        "an end that was confirmed earlier refuses a fetch", "kafka_sidecar.partition.read.log_end.LogEnd.is_confirmed_since",
         lambda _: lambda *_: True,
     ),
     "sends-before-it-reads": Mutant(
-        "what is in flight is sent again before the log is read to its end", "handler.partition.write.appender.Appender.confirm_end",
+        "what is in flight is sent again before the log is read to its end", "kafka_sidecar.partition.write.appender.Appender.confirm_end",
         lambda _: _at_once,
     ),
     "late-is-in-time": Mutant("what comes behind its transaction's marker counts", f"{TRANSACTIONS}.has_ended", lambda _: lambda *_: False),
@@ -90,33 +90,35 @@ MUTANTS: Final = {
     ),
     "aborted-is-nothing": Mutant("an aborted transaction is not named", f"{TRANSACTIONS}.aborted_between", lambda _: lambda *_: []),
     "known-for-good": Mutant(
-        "the number of a transaction is asked for once", "handler.partition.write.verified_appends.VerifiedAppends._number_of",
+        "the number of a transaction is asked for once", "kafka_sidecar.partition.write.verified_appends.VerifiedAppends._number_of",
         _knows_numbers_for_good,
     ),
     "silent-tails-stay": Mutant(
-        "a tail reader that stands at what the broker has closed is left there", "handler.partition.read.tail_watch.TailWatch.tick",
+        "a tail reader that stands at what the broker has closed is left there", "kafka_sidecar.partition.read.tail_watch.TailWatch.tick",
         lambda _: lambda *_: None,
     ),
     "silent-readers-stay": Mutant(
-        "the same of a reader of old data", "handler.partition.read.catch_up_reader.CatchUpReader._on_silence", lambda _: lambda *_: None,
+        "the same of a reader of old data",
+        "kafka_sidecar.partition.read.catch_up_reader.CatchUpReader._on_silence", lambda _: lambda *_: None,
     ),
     "names-old-ends": Mutant(
-        "what a reader names as the last entry counts, whatever it has brought", "handler.partition.read.read_to_end.ReadToEnd._last",
+        "what a reader names as the last entry counts, whatever it has brought", "kafka_sidecar.partition.read.read_to_end.ReadToEnd._last",
         lambda _: _last_of_the_reader,
     ),
     "another-log-is-the-same": Mutant(
-        "an entry of a log that is deleted may stand in the one that has its name", "handler.pulsar.entry.LogStats.may_hold",
+        "an entry of a log that is deleted may stand in the one that has its name", "kafka_sidecar.pulsar.entry.LogStats.may_hold",
         lambda _: lambda *_: True,
     ),
     "another-log-is-an-alarm": Mutant(
-        "a log that begins anew is an alarm, also where its topic was made anew", "handler.partition.alarms._judge",
+        "a log that begins anew is an alarm, also where its topic was made anew", "kafka_sidecar.partition.alarms._judge",
         lambda _: _calls_someone,
     ),
     "formats-are-of-topics": Mutant(
-        "entries are read in the format that topics have at first", "handler.partition.log.entries._format_of", lambda _: lambda *_: KAFKA,
+        "entries are read in the format that topics have at first",
+        "kafka_sidecar.partition.log.entries._format_of", lambda _: lambda *_: KAFKA,
     ),
     "all-is-covered": Mutant(
-        "what is stored covers all else", "handler.partition.fold.extent.Extent.covers", lambda _: lambda *_: True,
+        "what is stored covers all else", "kafka_sidecar.partition.fold.extent.Extent.covers", lambda _: lambda *_: True,
     ),
     "old-epochs-are-taken": Mutant("a producer's older epoch may write behind a newer one", f"{PRODUCERS}.check", _takes_old_epochs),
     "markers-fence-nobody": Mutant("a marker does not say which epoch its producer has", f"{PRODUCERS}.fence", lambda _: lambda *_: None),
@@ -124,10 +126,10 @@ MUTANTS: Final = {
         "what was replicated twice counts twice", f"{PRODUCERS}.check_replicated", lambda _: lambda *_: ACCEPTED,
     ),
     "caches-keep-all": Mutant(
-        "a cache lets nothing go", "handler.partition.read.fetch_cache.FetchCache._evict", lambda _: lambda *_, **__: None,
+        "a cache lets nothing go", "kafka_sidecar.partition.read.fetch_cache.FetchCache._evict", lambda _: lambda *_, **__: None,
     ),
     "silence-is-an-answer": Mutant(
-        "a broker that says nothing has nothing", "handler.partition.read.read_entries.holds_records", lambda _: _holds_nothing,
+        "a broker that says nothing has nothing", "kafka_sidecar.partition.read.read_entries.holds_records", lambda _: _holds_nothing,
     ),
 }  # fmt: skip
 

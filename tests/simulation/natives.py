@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 from tests.simulation.stored import LZ4, NATIVE
 from tests.simulation.topic import SimulatedTopic
 

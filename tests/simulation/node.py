@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from handler.partition.late_transactions import AskEnded
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.partition import Partition, PartitionLimits
+from kafka_sidecar.partition.late_transactions import AskEnded
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.partition import Partition, PartitionLimits
 from tests.simulation.sidecar import Sidecar
 from tests.simulation.topic import SimulatedTopic
 

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from handler.partition.fold.extent import Extent
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.kept_values import extent_in
-from handler.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis, KnownProducer
-from handler.partition.log.entries import read_entry
-from handler.partition.log.formats import KAFKA
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.fold.extent import Extent
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.kept_values import extent_in
+from kafka_sidecar.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis, KnownProducer
+from kafka_sidecar.partition.log.entries import read_entry
+from kafka_sidecar.partition.log.formats import KAFKA
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.model.topic import is_marker
 from tests.simulation.chance import Chance
 from tests.simulation.checker import check, check_late

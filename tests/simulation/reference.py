@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from handler.pulsar.entry import RawEntry
+from kafka_sidecar.pulsar.entry import RawEntry
 from tests.simulation.stored import NATIVE, SEQUENCES, Batch, batches_of, is_unreadable, numbers_of, values_in
 
 _REMEMBERED: Final = 5

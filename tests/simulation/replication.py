@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from handler.pulsar.entry import RawEntry
+from kafka_sidecar.pulsar.entry import RawEntry
 from tests.model.topic import is_marker
 from tests.simulation.chance import Chance
 from tests.simulation.clients import Consumer, Network, ReadUncommitted

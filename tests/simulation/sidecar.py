@@ -5,12 +5,12 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from handler.clock import Clock
-from handler.partition.failures import EntryFailures
-from handler.partition.fold.producer_states import ProducerMemory
-from handler.partition.read.fetch_cache import FetchCache
-from handler.partition.read.partition_times import TimeIndexes
-from handler.partition.table import TICK_SECONDS
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.partition.failures import EntryFailures
+from kafka_sidecar.partition.fold.producer_states import ProducerMemory
+from kafka_sidecar.partition.read.fetch_cache import FetchCache
+from kafka_sidecar.partition.read.partition_times import TimeIndexes
+from kafka_sidecar.partition.table import TICK_SECONDS
 from tests.model.connections import Connection
 from tests.simulation.chance import Chance
 from tests.simulation.conduct import DrawnWay

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from prometheus_client import Counter
 
-from handler.partition import unfolding
-from handler.tasks import Pace
-from handler.telemetry import metrics
+from kafka_sidecar.partition import unfolding
+from kafka_sidecar.tasks import Pace
+from kafka_sidecar.telemetry import metrics
 from tests.simulation.chance import Chance
 from tests.simulation.history import Violation
 from tests.simulation.loop import BEGIN, PROCESS, Endless, SimulatedLoop

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from handler.pulsar.entry import RawEntry
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+from kafka_sidecar.pulsar.entry import RawEntry
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 
 SEQUENCES: Final = 2**31
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")

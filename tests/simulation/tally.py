@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from tests.simulation.replaced import replaced
 
-PARTITION: Final = "handler.partition"
+PARTITION: Final = "kafka_sidecar.partition"
 MODEL: Final = "tests.model"
 
 
@@ -39,7 +39,7 @@ ROWS: Final = (
     Row("a replay goes on from what was kept", f"{PARTITION}.read.replay.Replay._go_on_from_what_was_kept", bool),
     Row("a replay folds all that is left", f"{PARTITION}.read.replay.Replay._fold_all_that_is_left", bool),
     Row("a replay reads a piece", f"{PARTITION}.read.replay.Replay._read_piece"),
-    Row("a batch comes behind a refused one", "handler.apis.refused_batches.RefusedBatches.before", bool),
+    Row("a batch comes behind a refused one", "kafka_sidecar.apis.refused_batches.RefusedBatches.before", bool),
     Row("an append has the log read further back", f"{PARTITION}.read.replay.Replay.read_back"),
     Row("a batch can't be judged", f"{PARTITION}.fold.producers.ProducerTable.record_unsure"),
     Row("a writer's word is taken over", f"{PARTITION}.fold.producers.ProducerTable.adopt_basis"),
@@ -53,10 +53,10 @@ ROWS: Final = (
     Row("a fold goes on from transactions that were kept", f"{PARTITION}.kept_fold.KeptFold.restore", bool),
     Row("a batch waits for its transaction's number", f"{PARTITION}.write.verified_appends.VerifiedAppends._ask"),
     Row("something comes behind its transaction's marker", f"{PARTITION}.fold.transactions.TransactionTable.has_ended", bool),
-    Row("something is kept", "handler.coordination.kept_shard.KeptShard._keep"),
-    Row("something is kept in parts", "handler.coordination.kept_shard.KeptShard._keep_in_parts"),
-    Row("what was kept in parts is found", "handler.coordination.kept_parts.Head.joined", lambda value: value is not None),
-    Row("what was kept in parts lacks one", "handler.coordination.kept_parts.Head.joined", lambda value: value is None),
+    Row("something is kept", "kafka_sidecar.coordination.kept_shard.KeptShard._keep"),
+    Row("something is kept in parts", "kafka_sidecar.coordination.kept_shard.KeptShard._keep_in_parts"),
+    Row("what was kept in parts is found", "kafka_sidecar.coordination.kept_parts.Head.joined", lambda value: value is not None),
+    Row("what was kept in parts lacks one", "kafka_sidecar.coordination.kept_parts.Head.joined", lambda value: value is None),
     Row("producers wait until something is kept", f"{PARTITION}.kept_producers.KeptProducers._begin"),
     Row("a gap is asked about", f"{PARTITION}.gap_check.GapCheck.begin"),
     Row("the tail reader's silence is looked into", f"{PARTITION}.read.tail_watch.TailWatch._look_once"),

@@ -7,7 +7,7 @@ from contextvars import Context, copy_context
 
 import pytest
 
-from handler.partition.log.port import EntryLog
+from kafka_sidecar.partition.log.port import EntryLog
 from tests.contract.all_cases import CASES
 from tests.contract.case import Case, World
 from tests.contract.internal import INTERNAL, Internal

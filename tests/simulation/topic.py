@@ -7,8 +7,8 @@ import math
 from contextvars import Context
 from typing import Final
 
-from handler.pulsar.entry import Position
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from tests.model.conduct import NOBODYS
 from tests.model.topic import Topic
 from tests.model.view import View

@@ -12,11 +12,11 @@ from contextvars import Context
 from dataclasses import dataclass
 from typing import Final
 
-from handler.partition.late_transactions import EndedTransactions
-from handler.partition.write.verified_appends import Verification
-from handler.pulsar.errors import Unavailable
-from handler.wire.control_records import EndTransactionMarker, write_marker
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.late_transactions import EndedTransactions
+from kafka_sidecar.partition.write.verified_appends import Verification
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.simulation.chance import Chance
 from tests.simulation.clients import (
     IN_FLIGHT,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from handler.wire.crc import crc32c
-from handler.wire.records import CHECKED_FROM, HEADER, read_header
+from kafka_sidecar.wire.crc import crc32c
+from kafka_sidecar.wire.records import CHECKED_FROM, HEADER, read_header
 
 
 def batch(

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError
-from handler.pulsar.frames import encode_command
-from handler.pulsar.pulsar_api_pb2 import BaseCommand
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.pulsar.frames import encode_command
+from kafka_sidecar.pulsar.pulsar_api_pb2 import BaseCommand
 
 Type = BaseCommand.Type
 # Takes a command and the broker's link to its client.

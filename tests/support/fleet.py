@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from handler.coordination.directory import Leader
-from handler.fleet.fleet import SETTLED_SECONDS, Fleet
-from handler.fleet.member import Member
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.fleet.fleet import SETTLED_SECONDS, Fleet
+from kafka_sidecar.fleet.member import Member
 
 
 class _Candidates:

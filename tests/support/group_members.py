@@ -8,10 +8,10 @@ import itertools
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from handler.config import GroupsConfig
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.term import Phase
-from handler.groups.classic.members import (
+from kafka_sidecar.config import GroupsConfig
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.coordination.term import Phase
+from kafka_sidecar.groups.classic.members import (
     JoinResult,
     MemberIdentity,
     MemberJoin,
@@ -19,15 +19,15 @@ from handler.groups.classic.members import (
     SyncResult,
     sync_refused,
 )
-from handler.groups.consumer.members import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_MEMBER_EPOCH, HeartbeatResult, MemberHeartbeat
-from handler.groups.coordinator import Coordinator
-from handler.groups.effects import Group
-from handler.groups.records import read_record
-from handler.groups.records.subscription import read_parts, write_parts
-from handler.groups.topics_image import TopicsImage
-from handler.groups.vocabulary import Now
-from handler.pulsar.errors import Unavailable
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.consumer.members import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_MEMBER_EPOCH, HeartbeatResult, MemberHeartbeat
+from kafka_sidecar.groups.coordinator import Coordinator
+from kafka_sidecar.groups.effects import Group
+from kafka_sidecar.groups.records import read_record
+from kafka_sidecar.groups.records.subscription import read_parts, write_parts
+from kafka_sidecar.groups.topics_image import TopicsImage
+from kafka_sidecar.groups.vocabulary import Now
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.memory_term_log import MemoryOffsets
 from tests.support.memory_topics import MemoryTopics
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from handler.coordination.compacted_topic import MARKER_KEY
-from handler.pulsar.admin import COMPACTION
-from handler.pulsar.entry import CompactionStats, LedgerInfo, LogStats, Position, RawEntry
-from handler.pulsar.errors import TopicMissing, Unavailable
-from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.messages import read_messages
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.coordination.compacted_topic import MARKER_KEY
+from kafka_sidecar.pulsar.admin import COMPACTION
+from kafka_sidecar.pulsar.entry import CompactionStats, LedgerInfo, LogStats, Position, RawEntry
+from kafka_sidecar.pulsar.errors import TopicMissing, Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
+from kafka_sidecar.pulsar.messages import read_messages
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 
 
 @dataclass

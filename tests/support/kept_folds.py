@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from handler.partition import kept_state_pb2, packed
-from handler.partition.fold import kept
+from kafka_sidecar.partition import kept_state_pb2, packed
+from kafka_sidecar.partition.fold import kept
 from tests.support.memory_states import MemoryStates
 
 KEY = b"fold:t-partition-0"

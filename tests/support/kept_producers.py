@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from handler.partition.fold.kept_producers import KnownProducers
-from handler.partition.kept_values import extent_text
-from handler.partition.packed import pack, unpack
-from handler.partition.partition import Partition
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.fold.kept_producers import KnownProducers
+from kafka_sidecar.partition.kept_values import extent_text
+from kafka_sidecar.partition.packed import pack, unpack
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from handler.clock import SYSTEM_CLOCK
-from handler.coordination.kept_states import KeptStates
-from handler.ids import new_id
-from handler.pulsar.errors import NotPermitted
+from kafka_sidecar.clock import SYSTEM_CLOCK
+from kafka_sidecar.coordination.kept_states import KeptStates
+from kafka_sidecar.ids import new_id
+from kafka_sidecar.pulsar.errors import NotPermitted
 from tests.support.internal_topic import InternalTopic
 
 

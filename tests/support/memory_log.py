@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable
 from typing import Any, cast
 
-from handler.partition.log.formats import KAFKA
-from handler.partition.log.port import EntryLog
-from handler.pulsar.entry import Position
-from handler.pulsar.events import ProducerEvents
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.records import read_produced
+from kafka_sidecar.partition.log.formats import KAFKA
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.events import ProducerEvents
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.records import read_produced
 from tests.model.conduct import Refusal
 from tests.model.connections import Writer
 from tests.model.topic import Topic

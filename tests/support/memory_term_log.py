@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.coordination.codec import Codec
-from handler.coordination.term_log import OnRecord, TermLog
-from handler.groups.records.codec import GroupRecords
-from handler.pulsar.errors import Fenced, PulsarError, Unavailable
+from kafka_sidecar.coordination.codec import Codec
+from kafka_sidecar.coordination.term_log import OnRecord, TermLog
+from kafka_sidecar.groups.records.codec import GroupRecords
+from kafka_sidecar.pulsar.errors import Fenced, PulsarError, Unavailable
 
 
 @dataclass

@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from handler.groups.topics_image import TopicsImage, TopicSource
-from handler.pulsar.errors import NotPermitted, Unavailable, Undescribed
+from kafka_sidecar.groups.topics_image import TopicsImage, TopicSource
+from kafka_sidecar.pulsar.errors import NotPermitted, Unavailable, Undescribed
 
 
 @dataclass

@@ -6,21 +6,21 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
-from handler.clock import SYSTEM_CLOCK
-from handler.coordination.kept_states import KeptStates
-from handler.partition.failures import EntryFailures
-from handler.partition.fold.producer_states import ProducerMemory
-from handler.partition.fold.producers import Verdict
-from handler.partition.late_transactions import AskEnded
-from handler.partition.log.port import EntryLog
-from handler.partition.partition import Partition, PartitionLimits
-from handler.partition.read.fetch_cache import FetchCache, FetchedRun
-from handler.partition.read.partition_times import TimeIndexes
-from handler.partition.table import PartitionTable
-from handler.partition.write.append import Append
-from handler.partition.write.log_validator import BatchRefused
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import read_produced
+from kafka_sidecar.clock import SYSTEM_CLOCK
+from kafka_sidecar.coordination.kept_states import KeptStates
+from kafka_sidecar.partition.failures import EntryFailures
+from kafka_sidecar.partition.fold.producer_states import ProducerMemory
+from kafka_sidecar.partition.fold.producers import Verdict
+from kafka_sidecar.partition.late_transactions import AskEnded
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.partition import Partition, PartitionLimits
+from kafka_sidecar.partition.read.fetch_cache import FetchCache, FetchedRun
+from kafka_sidecar.partition.read.partition_times import TimeIndexes
+from kafka_sidecar.partition.table import PartitionTable
+from kafka_sidecar.partition.write.append import Append
+from kafka_sidecar.partition.write.log_validator import BatchRefused
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import read_produced
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.records import records_in

@@ -7,7 +7,7 @@ from typing import Final
 
 from aiokafka.record.memory_records import MemoryRecords
 
-from handler.partition.fold.transactions import AbortedTransaction
+from kafka_sidecar.partition.fold.transactions import AbortedTransaction
 
 _ABORT: Final = b"\0\0\0\0"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from handler.pulsar.entry import RawEntry
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.pulsar.entry import RawEntry
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from tests.contract.copies import ENTRY_PROPERTY
 from tests.model.topic import Topic, is_marker
 

@@ -8,37 +8,37 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from handler.apis import BY_KEY, late
-from handler.apis.answer_share import AnswerShare
-from handler.apis.api import ANONYMOUS, Call, Services
-from handler.apis.fetch_session_cache import FetchSessionCache
-from handler.apis.promise import settled
-from handler.apis.refused_batches import RefusedBatches
-from handler.config import GroupsConfig, KafkaConfig, TransactionsConfig
-from handler.coordination.directory import Leader
-from handler.coordination.leaders import Node
-from handler.coordination.term import Phase
-from handler.fleet.fleet import View
-from handler.fleet.member import Member
-from handler.groups.coordinator import Coordinator
-from handler.groups.topics_image import TopicsImage
-from handler.groups.vocabulary import Now
-from handler.ids import new_producer_id
-from handler.marker_logs import MarkerLogs
-from handler.mirror.mirror import Mirror
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.table import PartitionTable
-from handler.pulsar.admin import AlreadyExists, DescribedTopic, NoTopicPolicies
-from handler.pulsar.errors import Refused, TopicMissing, Unavailable
-from handler.tasks import InTurn
-from handler.topics.catalog import Catalog
-from handler.topics.config_store import ConfigStore
-from handler.topics.names import TopicNames
-from handler.transactions.coordinator import Coordinator as TransactionCoordinator
-from handler.transactions.markers import Markers
-from handler.transactions.records import TransactionRecords
-from handler.wire.error_code import ErrorCode
-from handler.wire.message import Message
+from kafka_sidecar.apis import BY_KEY, late
+from kafka_sidecar.apis.answer_share import AnswerShare
+from kafka_sidecar.apis.api import ANONYMOUS, Call, Services
+from kafka_sidecar.apis.fetch_session_cache import FetchSessionCache
+from kafka_sidecar.apis.promise import settled
+from kafka_sidecar.apis.refused_batches import RefusedBatches
+from kafka_sidecar.config import GroupsConfig, KafkaConfig, TransactionsConfig
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.coordination.leaders import Node
+from kafka_sidecar.coordination.term import Phase
+from kafka_sidecar.fleet.fleet import View
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.groups.coordinator import Coordinator
+from kafka_sidecar.groups.topics_image import TopicsImage
+from kafka_sidecar.groups.vocabulary import Now
+from kafka_sidecar.ids import new_producer_id
+from kafka_sidecar.marker_logs import MarkerLogs
+from kafka_sidecar.mirror.mirror import Mirror
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.table import PartitionTable
+from kafka_sidecar.pulsar.admin import AlreadyExists, DescribedTopic, NoTopicPolicies
+from kafka_sidecar.pulsar.errors import Refused, TopicMissing, Unavailable
+from kafka_sidecar.tasks import InTurn
+from kafka_sidecar.topics.catalog import Catalog
+from kafka_sidecar.topics.config_store import ConfigStore
+from kafka_sidecar.topics.names import TopicNames
+from kafka_sidecar.transactions.coordinator import Coordinator as TransactionCoordinator
+from kafka_sidecar.transactions.markers import Markers
+from kafka_sidecar.transactions.records import TransactionRecords
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.message import Message
 from tests.support.fleet import TestFleet
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_term_log import MemoryOffsets

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import uuid
 
-from handler.partition.log.log_config import AS_IT_COMES, LogConfig
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.log.pulsar_log import StoredTopics
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import TopicMissing
+from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.log.pulsar_log import StoredTopics
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import TopicMissing
 
 
 class PlainTopic(StoredTopics):

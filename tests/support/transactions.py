@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from handler.partition.fold.producers import Verdict
-from handler.partition.partition import Partition
-from handler.partition.write.append import Append
-from handler.partition.write.verified_appends import Verification
-from handler.pulsar.errors import Unavailable
-from handler.wire.control_records import EndTransactionMarker, write_marker
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import read_produced
+from kafka_sidecar.partition.fold.producers import Verdict
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.write.append import Append
+from kafka_sidecar.partition.write.verified_appends import Verification
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import read_produced
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from handler.partition.fold.fold import Fold
-from handler.partition.log.formats import KAFKA
-from handler.partition.partition import Partition
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.fold.fold import Fold
+from kafka_sidecar.partition.log.formats import KAFKA
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates

@@ -6,13 +6,13 @@ import logging
 
 import pytest
 
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 
 def test_a_flood_of_one_kind_hides_no_other(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     caplog.set_level(logging.INFO)
     now = 100.0
-    monkeypatch.setattr("handler.telemetry.limits.time.monotonic", lambda: now)
+    monkeypatch.setattr("kafka_sidecar.telemetry.limits.time.monotonic", lambda: now)
     log = RateLimitedLog(logging.getLogger("flood"), per_second=0.1, burst=3)
     for number in range(1_000):
         log.info("group %d waits", number)

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from handler.telemetry import metrics
-from handler.telemetry.loop_lag import LATE_SECONDS, SAMPLES, LoopLag
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.loop_lag import LATE_SECONDS, SAMPLES, LoopLag
 
 
 def worst() -> float:
@@ -28,7 +28,7 @@ def test_the_worst_is_told_until_it_is_a_minute_old(caplog: pytest.LogCaptureFix
 
 
 def test_a_loop_that_something_holds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.telemetry.loop_lag.SAMPLE_SECONDS", 0.01)
+    monkeypatch.setattr("kafka_sidecar.telemetry.loop_lag.SAMPLE_SECONDS", 0.01)
 
     async def held() -> None:
         watching = asyncio.create_task(LoopLag().watch())

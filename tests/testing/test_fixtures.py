@@ -1,4 +1,4 @@
-"""The pytest plugin of `handler.testing`, with a container that is not started."""
+"""The pytest plugin of `kafka_sidecar.testing`, with a container that is not started."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ pytest_plugins = ["pytester"]
 
 CONFTEST = """
 import pytest
-from handler.testing import PulsarKafkaContainer
+from kafka_sidecar.testing import PulsarKafkaContainer
 
-pytest_plugins = ["handler.testing.fixtures"]
+pytest_plugins = ["kafka_sidecar.testing.fixtures"]
 
 class Container(PulsarKafkaContainer):
     def get_bootstrap_server(self):
@@ -29,7 +29,7 @@ def pulsar_kafka():
 
 @pytest.mark.parametrize("fixture", ["pulsar_kafka", "kafka_bootstrap_server"])
 def test_the_logs_stand_with_a_test_that_fails(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, fixture: str) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2] / "handler"))
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(f"def test_fails({fixture}): assert not {fixture}\ndef test_works({fixture}): assert {fixture}")
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from handler.groups.consumer.members import RequiredTopics
-from handler.pulsar.admin import DescribedTopic
-from handler.pulsar.errors import Refused, TopicMissing, Unavailable
-from handler.topics.catalog import AGAIN_SECONDS, FRESH_SECONDS, GONE_SECONDS, Catalog, NotPartitioned
-from handler.topics.names import TopicName, TopicNames
+from kafka_sidecar.groups.consumer.members import RequiredTopics
+from kafka_sidecar.pulsar.admin import DescribedTopic
+from kafka_sidecar.pulsar.errors import Refused, TopicMissing, Unavailable
+from kafka_sidecar.topics.catalog import AGAIN_SECONDS, FRESH_SECONDS, GONE_SECONDS, Catalog, NotPartitioned
+from kafka_sidecar.topics.names import TopicName, TopicNames
 from tests.support.memory_topics import image_of
 from tests.support.services import MemoryAdmin
 

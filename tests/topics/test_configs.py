@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from handler.topics.config_types import Config, ConfigSource, InvalidConfig, Operation
-from handler.topics.configs import COMPACTION_THRESHOLD, MAX_MESSAGE_BYTES, Quorums, TopicSettings, altered, describe, set_here
-from handler.topics.record_configs import ENTRY_FORMAT, RecordConfigs, entry_format, record_configs
-from handler.topics.retention import RETENTION_BYTES, RETENTION_MS, Retention
+from kafka_sidecar.topics.config_types import Config, ConfigSource, InvalidConfig, Operation
+from kafka_sidecar.topics.configs import COMPACTION_THRESHOLD, MAX_MESSAGE_BYTES, Quorums, TopicSettings, altered, describe, set_here
+from kafka_sidecar.topics.record_configs import ENTRY_FORMAT, RecordConfigs, entry_format, record_configs
+from kafka_sidecar.topics.retention import RETENTION_BYTES, RETENTION_MS, Retention
 
 SET, DELETE, APPEND, SUBTRACT = Operation
 HOUR_MS = 3_600_000

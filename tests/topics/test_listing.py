@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from handler.errors import SidecarError
-from handler.pulsar.errors import TopicMissing
-from handler.topics import listing
-from handler.topics.listing import AGE_SECONDS, LISTED_SECONDS, REFRESHED_A_ROUND, Listing
-from handler.topics.names import TopicName
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.pulsar.errors import TopicMissing
+from kafka_sidecar.topics import listing
+from kafka_sidecar.topics.listing import AGE_SECONDS, LISTED_SECONDS, REFRESHED_A_ROUND, Listing
+from kafka_sidecar.topics.names import TopicName
 
 
 class Topics:

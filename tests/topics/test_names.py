@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.topics.names import InvalidTopicName, TopicNames
+from kafka_sidecar.topics.names import InvalidTopicName, TopicNames
 
 NAMES = TopicNames("public/default", "public/__kafka")
 

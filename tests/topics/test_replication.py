@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
-from handler.topics.replication import FRESH_SECONDS, Counting, Replication
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
+from kafka_sidecar.topics.replication import FRESH_SECONDS, Counting, Replication
 
 TOPIC = "persistent://public/geo/orders"
 LOG = TOPIC + "-partition-0"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from handler.pulsar.entry import Position
-from handler.topics.skipped import MOST, PREFIX, skipped_of, skipping
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.topics.skipped import MOST, PREFIX, skipped_of, skipping
 
 
 def test_each_partition_has_its_own() -> None:

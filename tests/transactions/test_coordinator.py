@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 import pytest
 import pytest_asyncio
 
-from handler.config import TransactionsConfig
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.term import Phase
-from handler.ids import new_producer_id
-from handler.pulsar.errors import Unavailable
-from handler.transactions import coordinator as module
-from handler.transactions.coordinator import Coordinator
-from handler.transactions.machine import NOBODY, Producer
-from handler.transactions.markers import GONE_SECONDS, Logs, Markers
-from handler.transactions.metadata import TopicPartition, TransactionMetadata, TransactionState
-from handler.transactions.records import TransactionRecord, TransactionRecords
-from handler.wire.control_records import read_marker
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import read_header
+from kafka_sidecar.config import TransactionsConfig
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.coordination.term import Phase
+from kafka_sidecar.ids import new_producer_id
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.transactions import coordinator as module
+from kafka_sidecar.transactions.coordinator import Coordinator
+from kafka_sidecar.transactions.machine import NOBODY, Producer
+from kafka_sidecar.transactions.markers import GONE_SECONDS, Logs, Markers
+from kafka_sidecar.transactions.metadata import TopicPartition, TransactionMetadata, TransactionState
+from kafka_sidecar.transactions.records import TransactionRecord, TransactionRecords
+from kafka_sidecar.wire.control_records import read_marker
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import read_header
 from tests.support.memory_term_log import MemoryOffsets, MemoryTermLog
 from tests.support.virtual_time import in_virtual_time
 

@@ -9,10 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from handler.transactions import machine
-from handler.transactions.machine import FROM, NOBODY, Next, Producer
-from handler.transactions.metadata import COMPLETED, MAX_EPOCH, PREPARED, TransactionMetadata, TransactionState
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.transactions import machine
+from kafka_sidecar.transactions.machine import FROM, NOBODY, Next, Producer
+from kafka_sidecar.transactions.metadata import COMPLETED, MAX_EPOCH, PREPARED, TransactionMetadata, TransactionState
+from kafka_sidecar.wire.error_code import ErrorCode
 
 A, B = ("t", 0), ("t", 1)
 NONE = ErrorCode.NONE

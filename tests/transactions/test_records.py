@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.errors import ProtocolError
-from handler.transactions.metadata import TransactionMetadata, TransactionState
-from handler.transactions.records import TransactionRecord, TransactionRecords, read_value, write_value
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.transactions.metadata import TransactionMetadata, TransactionState
+from kafka_sidecar.transactions.records import TransactionRecord, TransactionRecords, read_value, write_value
 
 CODEC = TransactionRecords()
 _epochs = st.integers(-1, 2**15 - 1)

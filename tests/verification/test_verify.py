@@ -8,17 +8,17 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.partition.log.log_config import LogConfig
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.log.port import LogReader
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.events import ConsumerEvents
-from handler.pulsar.messages import write_batch
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.verification.audit import FINDINGS_OF_A_KIND, Kind, PartitionReport, Severity, severity_of
-from handler.verification.report import as_json, lines, summary
-from handler.verification.verify import Progress, audited
+from kafka_sidecar.partition.log.log_config import LogConfig
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.log.port import LogReader
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents
+from kafka_sidecar.pulsar.messages import write_batch
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.verification.audit import FINDINGS_OF_A_KIND, Kind, PartitionReport, Severity, severity_of
+from kafka_sidecar.verification.report import as_json, lines, summary
+from kafka_sidecar.verification.verify import Progress, audited
 from tests.partition.read.test_chunked_messages import parts_of
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog

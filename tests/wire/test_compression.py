@@ -10,8 +10,8 @@ import pytest
 from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from handler.wire.compression import UnfoldsTooFar, without_compression
-from handler.wire.records import BatchMalformed, read_header
+from kafka_sidecar.wire.compression import UnfoldsTooFar, without_compression
+from kafka_sidecar.wire.records import BatchMalformed, read_header
 from tests.support.batches import batch
 
 PLAIN = batch(b"a" * 300, b"b" * 300_000)

@@ -7,9 +7,16 @@ from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.errors import ProtocolError
-from handler.wire.control_records import PLACEHOLDER_SIZE, EndTransactionMarker, is_placeholder, placeholder, read_marker, write_marker
-from handler.wire.records import CONTROL, NO_PRODUCER_ID, TRANSACTIONAL, empty_batch, read_header
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.wire.control_records import (
+    PLACEHOLDER_SIZE,
+    EndTransactionMarker,
+    is_placeholder,
+    placeholder,
+    read_marker,
+    write_marker,
+)
+from kafka_sidecar.wire.records import CONTROL, NO_PRODUCER_ID, TRANSACTIONAL, empty_batch, read_header
 from tests.support.batches import batch
 
 _markers = st.builds(EndTransactionMarker, st.booleans(), st.integers(-1, 2**31 - 1))

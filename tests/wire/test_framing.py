@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.errors import FrameTooLarge
-from handler.wire.framing import FrameBuffer
+from kafka_sidecar.errors import FrameTooLarge
+from kafka_sidecar.wire.framing import FrameBuffer
 
 
 @given(st.lists(st.binary(max_size=50), max_size=8), st.lists(st.integers(1, 30), min_size=1, max_size=40))

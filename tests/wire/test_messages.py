@@ -19,26 +19,26 @@ from kio.schema.index import api_key_map
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32Timedelta
 
-from handler.apis import APIS
-from handler.errors import ProtocolError
-from handler.wire.buffers import COPIED_BYTES, MAX_ELEMENTS
-from handler.wire.error_code import ErrorCode
-from handler.wire.generate import KEYS, made, our_name, split_type
-from handler.wire.headers import RequestHeader, body_at
-from handler.wire.message import Message
-from handler.wire.messages.api_versions import ApiVersionsRequest
-from handler.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from handler.wire.messages.list_groups import ListedGroup, ListGroupsResponse
-from handler.wire.messages.metadata import MetadataRequest
-from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from handler.wire.varint import MAX_TAGS, unsigned_varint
+from kafka_sidecar.apis import APIS
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.wire.buffers import COPIED_BYTES, MAX_ELEMENTS
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.generate import KEYS, made, our_name, split_type
+from kafka_sidecar.wire.headers import RequestHeader, body_at
+from kafka_sidecar.wire.message import Message
+from kafka_sidecar.wire.messages.api_versions import ApiVersionsRequest
+from kafka_sidecar.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from kafka_sidecar.wire.messages.list_groups import ListedGroup, ListGroupsResponse
+from kafka_sidecar.wire.messages.metadata import MetadataRequest
+from kafka_sidecar.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_sidecar.wire.varint import MAX_TAGS, unsigned_varint
 
 
 def _messages() -> list[tuple[type[Message], int, type[Any]]]:
     """Ours, a version, and kio's."""
     found = []
     for key in KEYS:
-        module = import_module(f"handler.wire.messages.{api_key_map[key]}")
+        module = import_module(f"kafka_sidecar.wire.messages.{api_key_map[key]}")
         for load in (load_request_schema, load_response_schema):
             for version in range(32):
                 try:

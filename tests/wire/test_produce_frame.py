@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.wire.error_code import ErrorCode
-from handler.wire.headers import response_header
-from handler.wire.messages.produce import (
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.headers import response_header
+from kafka_sidecar.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -20,7 +20,7 @@ from handler.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from handler.wire.produce_frame import FLEXIBLE_SINCE, TOPIC_IDS_SINCE, produce_answer, read_produce_frame, topic_key
+from kafka_sidecar.wire.produce_frame import FLEXIBLE_SINCE, TOPIC_IDS_SINCE, produce_answer, read_produce_frame, topic_key
 
 VERSIONS = st.integers(3, 13)
 NAMES = st.text("abcXYZ019._-/:", min_size=1, max_size=200)
@@ -96,7 +96,7 @@ def test_what_is_not_ordinary_is_left_to_the_generated_class(version: int) -> No
 
 @pytest.mark.parametrize("version", [8, 9, 13])
 def test_there_is_a_bound_for_the_batches_of_all_topics_together(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.wire.produce_frame.MAX_BATCHES", 10)
+    monkeypatch.setattr("kafka_sidecar.wire.produce_frame.MAX_BATCHES", 10)
 
     def found(topics: int) -> bool:
         asked = [(f"t{number}", uuid.uuid5(uuid.NAMESPACE_DNS, str(number)), [(0, b"a"), (1, b"b")]) for number in range(topics)]

@@ -7,8 +7,8 @@ from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.errors import ProtocolError
-from handler.wire.records import (
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.wire.records import (
     MAX_SEQUENCE,
     BatchInvalid,
     BatchMalformed,

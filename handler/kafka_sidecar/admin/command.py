@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from google.protobuf.message import Message
 
-from handler.config import CONFIG_HELP, Config
-from handler.errors import ConfigError, SidecarError
+from kafka_sidecar.config import CONFIG_HELP, Config
+from kafka_sidecar.errors import ConfigError, SidecarError
 
 if TYPE_CHECKING:  # grpc costs memory that other commands need not spend
-    from handler.control.client import ControlClient
+    from kafka_sidecar.control.client import ControlClient
 
 Row = Mapping[str, Any]
 
@@ -46,7 +46,7 @@ def add_ctl(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(config: Config, options: argparse.Namespace) -> int:
-    from handler.control.client import ControlClient
+    from kafka_sidecar.control.client import ControlClient
 
     with ControlClient(_address(config, options)) as sidecar:
         rows = COMMANDS[options.what].ask(sidecar, options)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import Final, NamedTuple
 
-from handler.errors import EntryUnreadable
-from handler.fleet.rpc import Aborted, NotLikeThat, NotThere
-from handler.partition.log.port import EntryLog
-from handler.partition.partition import Partition
-from handler.partition.read.chunked_messages import read_chunked
-from handler.partition.read.read_entries import base_offset_of, holds_records, understood
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.raw_entries import NoEntryCame, raw_entries_from
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.errors import EntryUnreadable
+from kafka_sidecar.fleet.rpc import Aborted, NotLikeThat, NotThere
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.read.chunked_messages import read_chunked
+from kafka_sidecar.partition.read.read_entries import base_offset_of, holds_records, understood
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.raw_entries import NoEntryCame, raw_entries_from
+from kafka_sidecar.wire.error_code import ErrorCode
 
 # Where an entry is one message for native clients.
 NO_BATCH: Final = -1

@@ -1,4 +1,4 @@
-"""The Admin service of `grpc/handler/control/v1/admin.proto`: what an operator asks of this sidecar."""
+"""The Admin service of `grpc/kafka_sidecar/control/v1/admin.proto`: what an operator asks of this sidecar."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Final
 
 from google.protobuf.descriptor import ServiceDescriptor
 
-from handler import STORED_FORMAT, __version__
-from handler.admin.lookup import Found, NotInTheLog, find_message_id, find_offset, find_unreadable
-from handler.apis.api import Services
-from handler.control.v1 import admin_pb2 as pb
-from handler.coordination.errors import CoordinatorError
-from handler.fleet.member import Member
-from handler.fleet.rpc import Aborted, Invalid
-from handler.groups.classic.machine import ClassicGroup
-from handler.partition.partition import Partition
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import PulsarError, TopicMissing
-from handler.tasks import Pace
-from handler.telemetry.log_levels import LEVELS, loggers, set_level
-from handler.topics.names import InvalidTopicName, TopicName
+from kafka_sidecar import STORED_FORMAT, __version__
+from kafka_sidecar.admin.lookup import Found, NotInTheLog, find_message_id, find_offset, find_unreadable
+from kafka_sidecar.apis.api import Services
+from kafka_sidecar.control.v1 import admin_pb2 as pb
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.fleet.rpc import Aborted, Invalid
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing
+from kafka_sidecar.tasks import Pace
+from kafka_sidecar.telemetry.log_levels import LEVELS, loggers, set_level
+from kafka_sidecar.topics.names import InvalidTopicName, TopicName
 
 log = logging.getLogger(__name__)
 

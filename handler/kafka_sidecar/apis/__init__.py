@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis import (
+from kafka_sidecar.apis import (
     a00_produce,
     a01_fetch,
     a02_list_offsets,
@@ -64,7 +64,7 @@ from handler.apis import (
     a74_list_config_resources,
     a75_describe_topic_partitions,
 )
-from handler.apis.api import AnyApi
+from kafka_sidecar.apis.api import AnyApi
 
 APIS: Final[tuple[AnyApi, ...]] = (
     a00_produce.API,

@@ -20,24 +20,24 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from handler.apis.api import Api, Call, Client, Response, Result, Services
-from handler.apis.nodes import Node, is_told, nodes
-from handler.apis.ordinary_produce import ACKS, ZSTD_SINCE
-from handler.apis.promise import Promise
-from handler.apis.refused_batches import Refused
-from handler.apis.routing.transactions import ADDS_PARTITION_SINCE, verify
-from handler.apis.topics import resolve
-from handler.fleet.member import Member
-from handler.partition.partition import Partition
-from handler.partition.write.append import Append
-from handler.partition.write.log_validator import BatchRefused
-from handler.partition.write.verified_appends import Verification
-from handler.pulsar.errors import TopicMissing
-from handler.telemetry import metrics
-from handler.topics.names import TopicName
-from handler.transactions.machine import Producer
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.produce import (
+from kafka_sidecar.apis.api import Api, Call, Client, Response, Result, Services
+from kafka_sidecar.apis.nodes import Node, is_told, nodes
+from kafka_sidecar.apis.ordinary_produce import ACKS, ZSTD_SINCE
+from kafka_sidecar.apis.promise import Promise
+from kafka_sidecar.apis.refused_batches import Refused
+from kafka_sidecar.apis.routing.transactions import ADDS_PARTITION_SINCE, verify
+from kafka_sidecar.apis.topics import resolve
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.write.append import Append
+from kafka_sidecar.partition.write.log_validator import BatchRefused
+from kafka_sidecar.partition.write.verified_appends import Verification
+from kafka_sidecar.pulsar.errors import TopicMissing
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.topics.names import TopicName
+from kafka_sidecar.transactions.machine import Producer
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -47,8 +47,8 @@ from handler.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from handler.wire.produce_frame import topic_key
-from handler.wire.records import (
+from kafka_sidecar.wire.produce_frame import topic_key
+from kafka_sidecar.wire.records import (
     CODEC_MASK,
     TRANSACTIONAL,
     ZSTD,

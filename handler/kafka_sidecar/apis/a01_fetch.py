@@ -25,18 +25,18 @@ import uuid
 from dataclasses import dataclass
 from typing import Final
 
-from handler.apis.answer_share import CountedFetchResponse
-from handler.apis.api import Api, Call, Client, Response, Result, Services
-from handler.apis.fetch_session_cache import CachedPartition, FetchContext, rotate
-from handler.apis.nodes import is_told, nodes
-from handler.fleet.member import Member
-from handler.partition.partition import Partition
-from handler.partition.read.fetch_cache import FetchedRun
-from handler.pulsar.errors import TopicMissing
-from handler.telemetry import metrics
-from handler.topics.names import InvalidTopicName, TopicName
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.fetch import (
+from kafka_sidecar.apis.answer_share import CountedFetchResponse
+from kafka_sidecar.apis.api import Api, Call, Client, Response, Result, Services
+from kafka_sidecar.apis.fetch_session_cache import CachedPartition, FetchContext, rotate
+from kafka_sidecar.apis.nodes import is_told, nodes
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.read.fetch_cache import FetchedRun
+from kafka_sidecar.pulsar.errors import TopicMissing
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.topics.names import InvalidTopicName, TopicName
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
     FetchRequest,

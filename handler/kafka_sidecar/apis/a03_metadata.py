@@ -23,19 +23,19 @@ import asyncio
 import uuid
 from typing import Final, cast
 
-from handler.apis.api import Api, Call, Client, Services
-from handler.apis.late import LATE_TOPIC, in_time
-from handler.apis.nodes import controller, nodes_for_leaders, replicas
-from handler.apis.topics import find, listed
-from handler.fleet.fleet import View
-from handler.partition.errors import error_code
-from handler.pulsar.errors import PulsarError
-from handler.tasks import SLICE, Pace, in_slices
-from handler.topics.catalog import Topic
-from handler.topics.names import InvalidTopicName
-from handler.wire.error_code import ErrorCode
-from handler.wire.message import Encoded
-from handler.wire.messages.metadata import (
+from kafka_sidecar.apis.api import Api, Call, Client, Services
+from kafka_sidecar.apis.late import LATE_TOPIC, in_time
+from kafka_sidecar.apis.nodes import controller, nodes_for_leaders, replicas
+from kafka_sidecar.apis.topics import find, listed
+from kafka_sidecar.fleet.fleet import View
+from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.tasks import SLICE, Pace, in_slices
+from kafka_sidecar.topics.catalog import Topic
+from kafka_sidecar.topics.names import InvalidTopicName
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.message import Encoded
+from kafka_sidecar.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,

@@ -17,14 +17,14 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.routing.to_coordinator import to_coordinator_in_turn
-from handler.apis.topics import RequestedTopic, committed_offsets, requested_topic, resolve
-from handler.groups.coordinator import Commit
-from handler.groups.shard import TopicPartition
-from handler.topics.names import TopicName
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.offset_commit import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.routing.to_coordinator import to_coordinator_in_turn
+from kafka_sidecar.apis.topics import RequestedTopic, committed_offsets, requested_topic, resolve
+from kafka_sidecar.groups.coordinator import Commit
+from kafka_sidecar.groups.shard import TopicPartition
+from kafka_sidecar.topics.names import TopicName
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitResponse,

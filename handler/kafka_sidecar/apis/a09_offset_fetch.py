@@ -19,19 +19,19 @@ import uuid
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from handler.apis.api import Api, Call, Response, Services
-from handler.apis.late import LATE_GROUP, in_time
-from handler.apis.routing.fan_out import Parts, ask_peer, fan_out
-from handler.apis.routing.to_coordinator import to_coordinator_in_turn
-from handler.apis.topics import LEARN_SECONDS, find, requested_topic
-from handler.coordination.directory import Leader
-from handler.coordination.errors import CoordinatorError
-from handler.groups.records import OffsetCommitValue
-from handler.groups.shard import Offsets, TopicPartition
-from handler.pulsar.errors import PulsarError, TopicMissing, Undescribed
-from handler.topics.catalog import Topic
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.offset_fetch import (
+from kafka_sidecar.apis.api import Api, Call, Response, Services
+from kafka_sidecar.apis.late import LATE_GROUP, in_time
+from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
+from kafka_sidecar.apis.routing.to_coordinator import to_coordinator_in_turn
+from kafka_sidecar.apis.topics import LEARN_SECONDS, find, requested_topic
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.groups.records import OffsetCommitValue
+from kafka_sidecar.groups.shard import Offsets, TopicPartition
+from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing, Undescribed
+from kafka_sidecar.topics.catalog import Topic
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.late import LATE_COORDINATOR, in_time
-from handler.coordination.errors import CoordinatorError
-from handler.tasks import SLICE, in_slices
-from handler.wire.error_code import ErrorCode
-from handler.wire.message import Encoded
-from handler.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.late import LATE_COORDINATOR, in_time
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.tasks import SLICE, in_slices
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.message import Encoded
+from kafka_sidecar.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 GROUP: Final = 0
 TRANSACTION: Final = 1

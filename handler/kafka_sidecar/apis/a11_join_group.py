@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.routing.member_words import joining_in_full
-from handler.apis.routing.to_coordinator import client_host, to_coordinator
-from handler.groups.classic import members
-from handler.groups.coordinator import new_member_id
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.routing.member_words import joining_in_full
+from kafka_sidecar.apis.routing.to_coordinator import client_host, to_coordinator
+from kafka_sidecar.groups.classic import members
+from kafka_sidecar.groups.coordinator import new_member_id
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
 REBALANCE_TIMEOUT_SINCE: Final = 1
 MEMBER_ID_REQUIRED_SINCE: Final = 4

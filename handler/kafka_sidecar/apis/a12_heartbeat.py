@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.routing.to_coordinator import to_coordinator
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.routing.to_coordinator import to_coordinator
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 async def _handle(services: Services, call: Call, request: HeartbeatRequest) -> HeartbeatResponse:

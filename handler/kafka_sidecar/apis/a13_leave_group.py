@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.routing.to_coordinator import to_coordinator_in_turn
-from handler.groups.classic import members
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.routing.to_coordinator import to_coordinator_in_turn
+from kafka_sidecar.groups.classic import members
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
 MANY_SINCE: Final = 3
 

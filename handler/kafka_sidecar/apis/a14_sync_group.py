@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.routing.member_words import syncing_in_full
-from handler.apis.routing.to_coordinator import to_coordinator
-from handler.groups.classic import members
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.routing.member_words import syncing_in_full
+from kafka_sidecar.apis.routing.to_coordinator import to_coordinator
+from kafka_sidecar.groups.classic import members
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
 async def _handle(services: Services, call: Call, request: SyncGroupRequest) -> SyncGroupResponse:

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.routing.fan_out import Parts, ask_peer, fan_out
-from handler.apis.routing.member_words import described_in_own
-from handler.coordination.directory import Leader
-from handler.coordination.errors import CoordinatorError
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import State
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.describe_groups import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
+from kafka_sidecar.apis.routing.member_words import described_in_own
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.groups.classic.members import State
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
     DescribeGroupsRequest,

@@ -13,14 +13,14 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.late import LATE_GROUP, in_time
-from handler.apis.routing.fan_out import ask_peer
-from handler.coordination.errors import CoordinatorError
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.effects import Group
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.late import LATE_GROUP, in_time
+from kafka_sidecar.apis.routing.fan_out import ask_peer
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.groups.effects import Group
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 CLASSIC: Final = "Classic"
 CONSUMER: Final = "Consumer"

@@ -16,11 +16,11 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from handler.apis.api import AnyApi, Api, Call, Services
-from handler.apis.features import FEATURES
-from handler.wire.error_code import ErrorCode
-from handler.wire.headers import API_VERSIONS
-from handler.wire.messages.api_versions import (
+from kafka_sidecar.apis.api import AnyApi, Api, Call, Services
+from kafka_sidecar.apis.features import FEATURES
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.headers import API_VERSIONS
+from kafka_sidecar.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,

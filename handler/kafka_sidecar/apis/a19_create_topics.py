@@ -19,17 +19,17 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.nodes import NotAssignable, check_assignments
-from handler.partition.errors import error_code
-from handler.pulsar.admin import AlreadyExists
-from handler.pulsar.errors import PulsarError, Refused, TopicMissing, Unavailable
-from handler.topics.config_types import InvalidConfig, Operation
-from handler.topics.configs import TopicSettings, altered
-from handler.topics.names import InvalidTopicName, TopicName
-from handler.topics.retention import RETENTION_SET
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.create_topics import CreatableTopic, CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.nodes import NotAssignable, check_assignments
+from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.pulsar.admin import AlreadyExists
+from kafka_sidecar.pulsar.errors import PulsarError, Refused, TopicMissing, Unavailable
+from kafka_sidecar.topics.config_types import InvalidConfig, Operation
+from kafka_sidecar.topics.configs import TopicSettings, altered
+from kafka_sidecar.topics.names import InvalidTopicName, TopicName
+from kafka_sidecar.topics.retention import RETENTION_SET
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.create_topics import CreatableTopic, CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 
 DEFAULT: Final = -1
 # Each is a topic of Pulsar's, and all are made in one admin call: a mistyped count must not make millions.

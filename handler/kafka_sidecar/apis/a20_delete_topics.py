@@ -14,13 +14,13 @@ import asyncio
 import uuid
 from typing import Final, NamedTuple
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.deleted_topics import forget_everywhere
-from handler.partition.errors import error_code
-from handler.pulsar.errors import PulsarError, Undescribed
-from handler.topics.names import InvalidTopicName, TopicName
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.deleted_topics import forget_everywhere
+from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.pulsar.errors import PulsarError, Undescribed
+from kafka_sidecar.topics.names import InvalidTopicName, TopicName
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 
 NO_TOPIC: Final = uuid.UUID(int=0)
 # A partition that moves to another broker is described again within a second or two. Clients do not ask for a deletion again.

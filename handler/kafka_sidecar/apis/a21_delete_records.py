@@ -11,15 +11,15 @@ from __future__ import annotations
 import asyncio
 from typing import Final, Protocol
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.topics import existing
-from handler.partition.errors import error_code
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.partition import Partition
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.topics.record_configs import is_compacted_only
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.delete_records import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.topics import existing
+from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.topics.record_configs import is_compacted_only
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,

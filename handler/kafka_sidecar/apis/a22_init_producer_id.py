@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Result, Services
-from handler.apis.routing.to_coordinator import TRANSACTIONS, to_coordinator
-from handler.transactions.machine import Producer
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kafka_sidecar.apis.api import Api, Call, Result, Services
+from kafka_sidecar.apis.routing.to_coordinator import TRANSACTIONS, to_coordinator
+from kafka_sidecar.transactions.machine import Producer
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 FENCED_SINCE: Final = 4
 

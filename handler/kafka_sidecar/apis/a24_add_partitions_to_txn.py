@@ -12,16 +12,16 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.routing.to_coordinator import Coordinated, to_coordinator
-from handler.apis.topics import resolve
-from handler.coordination.errors import CoordinatorError
-from handler.pulsar.errors import PulsarError
-from handler.topics.names import TopicName
-from handler.transactions.machine import Producer
-from handler.transactions.metadata import TopicPartition
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.add_partitions_to_txn import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.routing.to_coordinator import Coordinated, to_coordinator
+from kafka_sidecar.apis.topics import resolve
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.topics.names import TopicName
+from kafka_sidecar.transactions.machine import Producer
+from kafka_sidecar.transactions.metadata import TopicPartition
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.routing.to_coordinator import TRANSACTIONS, to_coordinator
-from handler.apis.routing.transactions import offsets_partition
-from handler.transactions.machine import Producer
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.routing.to_coordinator import TRANSACTIONS, to_coordinator
+from kafka_sidecar.apis.routing.transactions import offsets_partition
+from kafka_sidecar.transactions.machine import Producer
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 FENCED_SINCE: Final = 2
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.routing.to_coordinator import TRANSACTIONS, to_coordinator
-from handler.transactions.machine import Producer
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.routing.to_coordinator import TRANSACTIONS, to_coordinator
+from kafka_sidecar.transactions.machine import Producer
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 FENCED_SINCE: Final = 2
 BUMPS_EPOCH_SINCE: Final = 5

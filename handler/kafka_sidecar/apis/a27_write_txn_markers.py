@@ -12,14 +12,14 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.topics import resolve
-from handler.partition.errors import error_code
-from handler.pulsar.errors import PulsarError
-from handler.topics.names import TopicName
-from handler.wire.control_records import EndTransactionMarker, write_marker
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.write_txn_markers import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.topics import resolve
+from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.topics.names import TopicName
+from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,

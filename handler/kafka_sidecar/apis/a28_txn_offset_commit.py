@@ -14,17 +14,17 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from handler.apis.a08_offset_commit import KNOWN_SECONDS
-from handler.apis.api import Api, Call, Services
-from handler.apis.routing.to_coordinator import to_coordinator_in_turn
-from handler.apis.routing.transactions import commit_offsets
-from handler.apis.topics import RequestedTopic, committed_offsets, requested_topic, resolve
-from handler.groups.coordinator import Commit
-from handler.groups.shard import TopicPartition
-from handler.topics.names import TopicName
-from handler.transactions.machine import Producer
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.txn_offset_commit import (
+from kafka_sidecar.apis.a08_offset_commit import KNOWN_SECONDS
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.routing.to_coordinator import to_coordinator_in_turn
+from kafka_sidecar.apis.routing.transactions import commit_offsets
+from kafka_sidecar.apis.topics import RequestedTopic, committed_offsets, requested_topic, resolve
+from kafka_sidecar.groups.coordinator import Commit
+from kafka_sidecar.groups.shard import TopicPartition
+from kafka_sidecar.topics.names import TopicName
+from kafka_sidecar.transactions.machine import Producer
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitResponse,

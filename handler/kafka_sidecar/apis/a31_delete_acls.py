@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis import acls
-from handler.apis.api import Api, Call, Services
-from handler.wire.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
+from kafka_sidecar.apis import acls
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.wire.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
 
 
 def _handle(services: Services, call: Call, request: DeleteAclsRequest) -> DeleteAclsResponse:

@@ -11,20 +11,20 @@ import asyncio
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple, cast
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.configs import BROKER_LOGGER, NotAResource, check_node, topic_of
-from handler.apis.loggers import describe_loggers
-from handler.apis.nodes import node_listeners
-from handler.partition.errors import error_code
-from handler.pulsar.errors import PulsarError
-from handler.tasks import Pace
-from handler.topics.config_store import AT_ONCE
-from handler.topics.config_types import Config, ConfigSource
-from handler.topics.configs import describe
-from handler.topics.node_configs import OF_PULSAR, describe_node
-from handler.wire.error_code import ErrorCode
-from handler.wire.message import Encoded
-from handler.wire.messages.describe_configs import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.configs import BROKER_LOGGER, NotAResource, check_node, topic_of
+from kafka_sidecar.apis.loggers import describe_loggers
+from kafka_sidecar.apis.nodes import node_listeners
+from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.tasks import Pace
+from kafka_sidecar.topics.config_store import AT_ONCE
+from kafka_sidecar.topics.config_types import Config, ConfigSource
+from kafka_sidecar.topics.configs import describe
+from kafka_sidecar.topics.node_configs import OF_PULSAR, describe_node
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.message import Encoded
+from kafka_sidecar.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,

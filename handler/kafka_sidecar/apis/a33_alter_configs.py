@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.configs import BROKER_LOGGER, Alteration, alter_all
-from handler.topics.config_types import Operation
-from handler.topics.configs import TopicSettings, set_here
-from handler.wire.messages.alter_configs import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.configs import BROKER_LOGGER, Alteration, alter_all
+from kafka_sidecar.topics.config_types import Operation
+from kafka_sidecar.topics.configs import TopicSettings, set_here
+from kafka_sidecar.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterConfigsResourceResponse,

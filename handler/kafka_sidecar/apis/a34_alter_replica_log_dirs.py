@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.a35_describe_log_dirs import LOG_DIR
-from handler.apis.api import Api, Call, Services
-from handler.apis.topics import existing
-from handler.topics.catalog import Topic
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.alter_replica_log_dirs import (
+from kafka_sidecar.apis.a35_describe_log_dirs import LOG_DIR
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.topics import existing
+from kafka_sidecar.topics.catalog import Topic
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,

@@ -12,11 +12,11 @@ import asyncio
 import contextlib
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.partition.errors import error_code
-from handler.pulsar.errors import PulsarError, TopicMissing
-from handler.topics.names import InvalidTopicName, TopicName
-from handler.wire.messages.describe_log_dirs import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing
+from kafka_sidecar.topics.names import InvalidTopicName, TopicName
+from kafka_sidecar.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
 MESSAGE: Final = "SaslAuthenticate request received on a listener that asks for no login"
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from handler.apis.a19_create_topics import MAX_PARTITIONS
-from handler.apis.api import Api, Call, Services
-from handler.apis.nodes import NotAssignable, check_assignments
-from handler.partition.errors import error_code
-from handler.pulsar.errors import PulsarError
-from handler.topics.catalog import NotPartitioned
-from handler.topics.names import InvalidTopicName
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.create_partitions import (
+from kafka_sidecar.apis.a19_create_topics import MAX_PARTITIONS
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.nodes import NotAssignable, check_assignments
+from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.topics.catalog import NotPartitioned
+from kafka_sidecar.topics.names import InvalidTopicName
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
 
 NO_TIME: Final = -1
 

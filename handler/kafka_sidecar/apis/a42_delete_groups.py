@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.routing.fan_out import Parts, ask_peer, fan_out
-from handler.apis.topics import pulsar_partitions
-from handler.coordination.directory import Leader
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
+from kafka_sidecar.apis.topics import pulsar_partitions
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
 
 async def _delete(services: Services, group_ids: Sequence[str]) -> list[DeletableGroupResult]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.topics import existing
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.topics import existing
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 
 
 async def _handle(services: Services, call: Call, request: ElectLeadersRequest) -> ElectLeadersResponse:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.configs import Alteration, alter_all
-from handler.topics.config_types import Operation
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.incremental_alter_configs import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.configs import Alteration, alter_all
+from kafka_sidecar.topics.config_types import Operation
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.nodes import NotAssignable, check_assignments
-from handler.apis.topics import existing
-from handler.topics.catalog import Topic
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.alter_partition_reassignments import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.nodes import NotAssignable, check_assignments
+from kafka_sidecar.apis.topics import existing
+from kafka_sidecar.topics.catalog import Topic
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartition,

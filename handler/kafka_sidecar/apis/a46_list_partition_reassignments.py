@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
 
 
 async def _handle(services: Services, call: Call, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:

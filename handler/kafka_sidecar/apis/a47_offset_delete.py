@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.routing.to_coordinator import to_coordinator
-from handler.apis.topics import pulsar_partitions, requested_topic
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.offset_delete import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.routing.to_coordinator import to_coordinator
+from kafka_sidecar.apis.topics import pulsar_partitions, requested_topic
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest, DescribeClientQuotasResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
 ENTITY_TYPES: Final = frozenset(("user", "client-id", "ip"))
 EXACT, DEFAULT, ANY = 0, 1, 2

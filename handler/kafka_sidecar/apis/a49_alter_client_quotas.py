@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from handler.apis.a48_describe_client_quotas import ENTITY_TYPES
-from handler.apis.api import Api, Call, Services
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.alter_client_quotas import (
+from kafka_sidecar.apis.a48_describe_client_quotas import ENTITY_TYPES
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
     EntityDataResult,

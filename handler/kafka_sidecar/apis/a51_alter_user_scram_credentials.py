@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.alter_user_scram_credentials import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,

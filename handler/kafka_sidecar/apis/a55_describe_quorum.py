@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.nodes import controller, live_nodes, nodes
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.describe_quorum import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.nodes import controller, live_nodes, nodes
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     Listener,

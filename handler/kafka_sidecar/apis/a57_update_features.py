@@ -11,10 +11,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.features import FEATURES
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.update_features import FeatureUpdateKey, UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.features import FEATURES
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 
 UPGRADE_TYPE_SINCE: Final = 1
 ONE_ERROR_SINCE: Final = 2

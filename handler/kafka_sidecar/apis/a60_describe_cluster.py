@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.late import LATE_CLUSTER, in_time
-from handler.apis.nodes import controller, nodes
-from handler.partition.errors import error_code
-from handler.pulsar.errors import PulsarError
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.late import LATE_CLUSTER, in_time
+from kafka_sidecar.apis.nodes import controller, nodes
+from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 
 BROKERS: Final = 1
 

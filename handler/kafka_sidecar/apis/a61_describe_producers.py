@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.late import LATE_TOPIC, in_time
-from handler.apis.topics import existing
-from handler.partition.errors import error_code
-from handler.partition.partition import Partition
-from handler.pulsar.errors import PulsarError
-from handler.tasks import Pace
-from handler.topics.catalog import Topic
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.describe_producers import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.late import LATE_TOPIC, in_time
+from kafka_sidecar.apis.topics import existing
+from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.tasks import Pace
+from kafka_sidecar.topics.catalog import Topic
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.routing.fan_out import Parts, ask_peer, fan_out
-from handler.apis.routing.to_coordinator import TRANSACTIONS
-from handler.coordination.directory import Leader
-from handler.coordination.errors import CoordinatorError
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.describe_transactions import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
+from kafka_sidecar.apis.routing.to_coordinator import TRANSACTIONS
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     TopicData,

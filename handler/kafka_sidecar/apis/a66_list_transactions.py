@@ -13,14 +13,14 @@ from typing import Final
 
 import re2
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.late import LATE_GROUP, in_time
-from handler.apis.routing.fan_out import ask_peer
-from handler.coordination.errors import CoordinatorError
-from handler.transactions.metadata import TransactionMetadata
-from handler.transactions.metadata import TransactionState as State
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse, TransactionState
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.late import LATE_GROUP, in_time
+from kafka_sidecar.apis.routing.fan_out import ask_peer
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.transactions.metadata import TransactionMetadata
+from kafka_sidecar.transactions.metadata import TransactionState as State
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse, TransactionState
 
 _STATES: Final = {state.title for state in State}
 

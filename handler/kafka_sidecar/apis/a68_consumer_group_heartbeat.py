@@ -10,21 +10,21 @@ import uuid
 from collections.abc import Sequence
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.routing.to_coordinator import client_host, to_coordinator_in_turn
-from handler.groups.consumer.assignors import ASSIGNORS
-from handler.groups.consumer.members import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.routing.to_coordinator import client_host, to_coordinator_in_turn
+from kafka_sidecar.groups.consumer.assignors import ASSIGNORS
+from kafka_sidecar.groups.consumer.members import (
     JOIN_GROUP_MEMBER_EPOCH,
     LEAVE_GROUP_MEMBER_EPOCH,
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
     HeartbeatResult,
     MemberHeartbeat,
 )
-from handler.groups.records.consumer import Assignment
-from handler.telemetry.limits import RateLimitedLog
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages import consumer_group_heartbeat as messages
-from handler.wire.messages.consumer_group_heartbeat import (
+from kafka_sidecar.groups.records.consumer import Assignment
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages import consumer_group_heartbeat as messages
+from kafka_sidecar.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,

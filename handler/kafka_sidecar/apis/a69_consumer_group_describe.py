@@ -9,15 +9,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.routing.fan_out import Parts, ask_peer, fan_out
-from handler.coordination.directory import Leader
-from handler.coordination.errors import CoordinatorError
-from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import NO_PARTITIONS, ConsumerMember
-from handler.groups.records import consumer as records
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.consumer_group_describe import (
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.groups.consumer.machine import ConsumerGroup
+from kafka_sidecar.groups.consumer.members import NO_PARTITIONS, ConsumerMember
+from kafka_sidecar.groups.records import consumer as records
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.apis.api import Api, Call, Services
-from handler.apis.configs import BROKER, TOPIC
-from handler.apis.nodes import live_nodes
-from handler.partition.errors import error_code
-from handler.pulsar.errors import PulsarError
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.list_config_resources import ConfigResource, ListConfigResourcesRequest, ListConfigResourcesResponse
+from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.configs import BROKER, TOPIC
+from kafka_sidecar.apis.nodes import live_nodes
+from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.list_config_resources import ConfigResource, ListConfigResourcesRequest, ListConfigResourcesResponse
 
 # ConfigResource.Type: also loggers, client metrics and groups, which have no configs here.
 _TYPES: Final = frozenset((TOPIC, BROKER, 8, 16, 32))

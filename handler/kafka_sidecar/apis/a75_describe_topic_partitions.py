@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from handler.apis.api import Api, Call, Client, Services
-from handler.apis.nodes import replicas
-from handler.apis.topics import find, listed
-from handler.partition.errors import error_code
-from handler.pulsar.errors import PulsarError
-from handler.topics.catalog import Topic
-from handler.topics.names import InvalidTopicName
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.describe_topic_partitions import (
+from kafka_sidecar.apis.api import Api, Call, Client, Services
+from kafka_sidecar.apis.nodes import replicas
+from kafka_sidecar.apis.topics import find, listed
+from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.topics.catalog import Topic
+from kafka_sidecar.topics.names import InvalidTopicName
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.wire.error_code import ErrorCode
 
 CODE: Final = ErrorCode.SECURITY_DISABLED
 MESSAGE: Final = "No Authorizer is configured."

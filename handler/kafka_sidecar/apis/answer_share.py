@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from handler.telemetry import metrics
-from handler.wire.messages.fetch import FetchResponse
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.wire.messages.fetch import FetchResponse
 
 # The largest answer is a quarter of all, and four slow clients in a row still leave a third of it.
 PART: Final = 4

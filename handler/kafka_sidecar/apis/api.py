@@ -11,30 +11,30 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from handler.apis.answer_share import AnswerShare
-from handler.apis.fetch_session_cache import FetchSessionCache
-from handler.apis.member_forms import RememberedForms
-from handler.apis.promise import Promise
-from handler.apis.redirects import FetchRedirects, ProduceRedirects
-from handler.apis.refused_batches import RefusedBatches
-from handler.apis.resolved_partitions import ResolvedPartitions
-from handler.config import Config, KafkaConfig
-from handler.fleet.fleet import Fleet, View
-from handler.fleet.member import Member
-from handler.fleet.peers import Peers
-from handler.groups.service import GroupRuntime
-from handler.ids import NewProducerId, new_producer_id
-from handler.mirror.mirror import Mirror
-from handler.partition.log_starts import LogStarts
-from handler.partition.partition import Partition
-from handler.partition.table import PartitionTable
-from handler.pulsar.errors import TopicMissing
-from handler.tasks import InTurn
-from handler.topics.catalog import Catalog
-from handler.topics.config_store import ConfigStore
-from handler.topics.names import TopicName, TopicNames
-from handler.transactions.service import TransactionRuntime
-from handler.wire.message import Message
+from kafka_sidecar.apis.answer_share import AnswerShare
+from kafka_sidecar.apis.fetch_session_cache import FetchSessionCache
+from kafka_sidecar.apis.member_forms import RememberedForms
+from kafka_sidecar.apis.promise import Promise
+from kafka_sidecar.apis.redirects import FetchRedirects, ProduceRedirects
+from kafka_sidecar.apis.refused_batches import RefusedBatches
+from kafka_sidecar.apis.resolved_partitions import ResolvedPartitions
+from kafka_sidecar.config import Config, KafkaConfig
+from kafka_sidecar.fleet.fleet import Fleet, View
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.fleet.peers import Peers
+from kafka_sidecar.groups.service import GroupRuntime
+from kafka_sidecar.ids import NewProducerId, new_producer_id
+from kafka_sidecar.mirror.mirror import Mirror
+from kafka_sidecar.partition.log_starts import LogStarts
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.table import PartitionTable
+from kafka_sidecar.pulsar.errors import TopicMissing
+from kafka_sidecar.tasks import InTurn
+from kafka_sidecar.topics.catalog import Catalog
+from kafka_sidecar.topics.config_store import ConfigStore
+from kafka_sidecar.topics.names import TopicName, TopicNames
+from kafka_sidecar.transactions.service import TransactionRuntime
+from kafka_sidecar.wire.message import Message
 
 Req = TypeVar("Req", bound=Message)
 

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from handler.apis.api import Services
-from handler.apis.loggers import NotAllowed, alter_loggers
-from handler.partition.errors import error_code
-from handler.pulsar.errors import PulsarError, Refused
-from handler.topics.config_types import InvalidConfig, Operation
-from handler.topics.configs import TopicSettings
-from handler.topics.names import InvalidTopicName, TopicName
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.apis.api import Services
+from kafka_sidecar.apis.loggers import NotAllowed, alter_loggers
+from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.pulsar.errors import PulsarError, Refused
+from kafka_sidecar.topics.config_types import InvalidConfig, Operation
+from kafka_sidecar.topics.configs import TopicSettings
+from kafka_sidecar.topics.names import InvalidTopicName, TopicName
+from kafka_sidecar.wire.error_code import ErrorCode
 
 # ConfigResource.Type
 TOPIC: Final = 2

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
-from handler.apis.api import Services
-from handler.fleet.peers import PeerUnavailable
-from handler.pulsar.errors import PulsarError
-from handler.tasks import Pace, gathered, within
-from handler.topics.names import InvalidTopicName
+from kafka_sidecar.apis.api import Services
+from kafka_sidecar.fleet.peers import PeerUnavailable
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.tasks import Pace, gathered, within
+from kafka_sidecar.topics.names import InvalidTopicName
 
 log = logging.getLogger(__name__)
 

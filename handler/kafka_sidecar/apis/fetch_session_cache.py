@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from weakref import ReferenceType, ref
 
-from handler.partition.partition import Partition
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.fetch import FetchRequest, FetchTopic, ForgottenTopic
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.fetch import FetchRequest, FetchTopic, ForgottenTopic
 
 # max.incremental.fetch.session.cache.slots.
 MAX_SESSIONS: Final = 1_000

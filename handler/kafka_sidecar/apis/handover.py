@@ -8,11 +8,11 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from handler.apis.api import Services
-from handler.coordination.directory import Leader
-from handler.fleet.peers import PeerUnavailable
-from handler.pulsar.errors import TopicMissing
-from handler.tasks import Pace
+from kafka_sidecar.apis.api import Services
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.fleet.peers import PeerUnavailable
+from kafka_sidecar.pulsar.errors import TopicMissing
+from kafka_sidecar.tasks import Pace
 
 log = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
-from handler.apis.api import Call
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.apis.api import Call
+from kafka_sidecar.wire.error_code import ErrorCode
 
 T = TypeVar("T")
 L = TypeVar("L")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from handler.telemetry.log_levels import LEVELS, ROOT, loggers, set_level
-from handler.topics.config_types import Config, ConfigSource, ConfigType, InvalidConfig, Operation
+from kafka_sidecar.telemetry.log_levels import LEVELS, ROOT, loggers, set_level
+from kafka_sidecar.topics.config_types import Config, ConfigSource, ConfigType, InvalidConfig, Operation
 
 
 class NotAllowed(Exception):

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from handler.apis.api import Client, Services
-from handler.config import address_text
-from handler.fleet.fleet import View
-from handler.fleet.member import Member
-from handler.topics.catalog import Topic
-from handler.topics.node_configs import NodeListeners
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.apis.api import Client, Services
+from kafka_sidecar.config import address_text
+from kafka_sidecar.fleet.fleet import View
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.topics.catalog import Topic
+from kafka_sidecar.topics.node_configs import NodeListeners
+from kafka_sidecar.wire.error_code import ErrorCode
 
 NO_LEADER: Final = -1
 # The listeners' names.

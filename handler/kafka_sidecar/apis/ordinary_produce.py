@@ -13,16 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from handler.apis.api import Client, Response, Result, Services
-from handler.apis.promise import Promise
-from handler.partition.log.log_config import MAX_AHEAD_MS
-from handler.partition.partition import Partition
-from handler.partition.write.append import Append
-from handler.partition.write.log_validator import BatchRefused
-from handler.telemetry import metrics
-from handler.wire.error_code import ErrorCode
-from handler.wire.produce_frame import ProduceFrame, produce_answer, read_produce_frame
-from handler.wire.records import LZ4, ZSTD, read_ordinary
+from kafka_sidecar.apis.api import Client, Response, Result, Services
+from kafka_sidecar.apis.promise import Promise
+from kafka_sidecar.partition.log.log_config import MAX_AHEAD_MS
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.write.append import Append
+from kafka_sidecar.partition.write.log_validator import BatchRefused
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.produce_frame import ProduceFrame, produce_answer, read_produce_frame
+from kafka_sidecar.wire.records import LZ4, ZSTD, read_ordinary
 
 ZSTD_SINCE: Final = 7
 ACKS: Final = frozenset((-1, 0, 1))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
-from handler.telemetry import metrics
+from kafka_sidecar.telemetry import metrics
 
 # Of one client; of more partitions it is served without a word.
 MOST_PARTITIONS: Final = 10_000

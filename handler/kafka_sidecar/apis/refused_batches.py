@@ -20,10 +20,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
-from handler.partition.errors import SENT_AGAIN
-from handler.partition.fold.producers import is_later
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID
+from kafka_sidecar.partition.errors import SENT_AGAIN
+from kafka_sidecar.partition.fold.producers import is_later
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import NO_PRODUCER_ID
 
 # So long after the refusal has left, a producer is served though its batch has not come back: its client has given it up. It is more than
 # a process may stand still before it ends its connections (`Awake`).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from weakref import WeakValueDictionary
 
-from handler.partition.partition import Partition
+from kafka_sidecar.partition.partition import Partition
 
 
 class ResolvedPartitions:

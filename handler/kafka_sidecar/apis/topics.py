@@ -8,18 +8,18 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from handler.apis.api import Call, Services
-from handler.apis.late import LATE_TOPIC, in_time
-from handler.groups.coordinator import CommittedOffset
-from handler.groups.shard import TopicPartition
-from handler.partition.errors import error_code
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.tasks import Pace
-from handler.telemetry.limits import RateLimitedLog
-from handler.topics.catalog import FRESH_SECONDS, Catalog, Topic
-from handler.topics.listing import LISTED_SECONDS
-from handler.topics.names import InvalidTopicName, TopicName
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.apis.api import Call, Services
+from kafka_sidecar.apis.late import LATE_TOPIC, in_time
+from kafka_sidecar.groups.coordinator import CommittedOffset
+from kafka_sidecar.groups.shard import TopicPartition
+from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.tasks import Pace
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.topics.catalog import FRESH_SECONDS, Catalog, Topic
+from kafka_sidecar.topics.listing import LISTED_SECONDS
+from kafka_sidecar.topics.names import InvalidTopicName, TopicName
+from kafka_sidecar.wire.error_code import ErrorCode
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 

@@ -2,7 +2,7 @@
 
 Where the record with a Kafka offset is for Pulsar's own client:
 
-    from handler.control.client import ControlClient
+    from kafka_sidecar.control.client import ControlClient
 
     with ControlClient("localhost:9095") as sidecar:
         found = sidecar.find_message_id("orders", partition=0, offset=1_234)
@@ -19,8 +19,8 @@ from typing import Any, Final
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 import grpc
-from handler.control.v1 import admin_pb2 as pb
-from handler.errors import SidecarError
+from kafka_sidecar.control.v1 import admin_pb2 as pb
+from kafka_sidecar.errors import SidecarError
 
 _HEALTH: Final = "grpc.health.v1.Health"
 _SERVING: Final = HealthCheckResponse.SERVING

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from handler.coordination.rendezvous import shared_out
+from kafka_sidecar.coordination.rendezvous import shared_out
 
 # A rolling restart takes each sidecar away for less than this: nothing moves for it.
 STABLE_SECONDS: Final = 30.0

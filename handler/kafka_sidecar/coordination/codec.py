@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-from handler.coordination.home import Translation
+from kafka_sidecar.coordination.home import Translation
 
 R = TypeVar("R")
 

@@ -6,14 +6,14 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
-from handler.clock import Clock
-from handler.coordination.internal_storage import may_free
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.messages import Message, write_batch
-from handler.pulsar.ports import BatchProducer, Client, EntryReader
-from handler.pulsar.raw_entries import Patience
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.internal_storage import may_free
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
+from kafka_sidecar.pulsar.messages import Message, write_batch
+from kafka_sidecar.pulsar.ports import BatchProducer, Client, EntryReader
+from kafka_sidecar.pulsar.raw_entries import Patience
 
 # A property of a deletion: the value that it deletes.
 DELETES: Final = "deletes"

@@ -7,12 +7,12 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
-from handler.coordination.internal_storage import is_worth_compacting
-from handler.pulsar.admin import AlreadyExists
-from handler.pulsar.entry import CompactionStats
-from handler.pulsar.errors import PulsarError
-from handler.pulsar.ports import Admin
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.coordination.internal_storage import is_worth_compacting
+from kafka_sidecar.pulsar.admin import AlreadyExists
+from kafka_sidecar.pulsar.entry import CompactionStats
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.pulsar.ports import Admin
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

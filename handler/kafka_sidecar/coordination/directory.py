@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from handler.pulsar.errors import PulsarError
-from handler.pulsar.ports import Admin
-from handler.tasks import Shared
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.pulsar.ports import Admin
+from kafka_sidecar.tasks import Shared
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 # What stays as it is until somebody changes it.

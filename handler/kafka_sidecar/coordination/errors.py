@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.wire.error_code import ErrorCode
 
 
 class CoordinatorError(Exception):

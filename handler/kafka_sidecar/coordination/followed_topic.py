@@ -22,22 +22,22 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from handler.clock import Clock
-from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites, check_beginning, deleted_by, first_index_of
-from handler.coordination.internal_topic import count_of, partitions_of
-from handler.coordination.lasting import Lasting
-from handler.errors import SidecarError
-from handler.ids import WRITER_PREFIX, NewId
-from handler.pulsar.admin import COMPACTION
-from handler.pulsar.entry import CompactionStats, Position, RawEntry
-from handler.pulsar.errors import NotPermitted, PulsarError, Unavailable
-from handler.pulsar.events import ConsumerEvents
-from handler.pulsar.messages import Message, read_messages
-from handler.pulsar.ports import Admin, Client, EntryReader
-from handler.pulsar.raw_entries import NoEntryCame, Patience, raw_entries_from
-from handler.tasks import KeptAlive, Pace, Shared
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.compacted_topic import MARKER_KEY, CompactedTopic, KeyedWrites, check_beginning, deleted_by, first_index_of
+from kafka_sidecar.coordination.internal_topic import count_of, partitions_of
+from kafka_sidecar.coordination.lasting import Lasting
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.ids import WRITER_PREFIX, NewId
+from kafka_sidecar.pulsar.admin import COMPACTION
+from kafka_sidecar.pulsar.entry import CompactionStats, Position, RawEntry
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents
+from kafka_sidecar.pulsar.messages import Message, read_messages
+from kafka_sidecar.pulsar.ports import Admin, Client, EntryReader
+from kafka_sidecar.pulsar.raw_entries import NoEntryCame, Patience, raw_entries_from
+from kafka_sidecar.tasks import KeptAlive, Pace, Shared
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

@@ -16,11 +16,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from handler.clock import Clock
-from handler.coordination.compacted_topic import MARKER_KEY, KeyedWrites
-from handler.coordination.compactor import Compactor, nobody_asks
-from handler.coordination.election import Election
-from handler.coordination.internal_storage import (
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.compacted_topic import MARKER_KEY, KeyedWrites
+from kafka_sidecar.coordination.compactor import Compactor, nobody_asks
+from kafka_sidecar.coordination.election import Election
+from kafka_sidecar.coordination.internal_storage import (
     FOR_EVER,
     Retention,
     may_free,
@@ -29,15 +29,15 @@ from handler.coordination.internal_storage import (
     stored_bytes,
     what_moves_cursors,
 )
-from handler.coordination.internal_topic import count_of
-from handler.ids import WRITER_PREFIX, NewId
-from handler.pulsar.admin import NoTopicPolicies
-from handler.pulsar.entry import CompactionStats
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
-from handler.pulsar.ports import Admin, Client
-from handler.tasks import Backoff, KeptAlive
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.coordination.internal_topic import count_of
+from kafka_sidecar.ids import WRITER_PREFIX, NewId
+from kafka_sidecar.pulsar.admin import NoTopicPolicies
+from kafka_sidecar.pulsar.entry import CompactionStats
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
+from kafka_sidecar.pulsar.ports import Admin, Client
+from kafka_sidecar.tasks import Backoff, KeptAlive
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from handler.pulsar.entry import CompactionStats
+from kafka_sidecar.pulsar.entry import CompactionStats
 
 # 2.9 forgets what is compacted where it is killed in the middle of a compaction (ManagedCursorImpl.internalResetCursor). Of the versions
 # between, not all were tried.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 
-from handler.pulsar.admin import AlreadyExists
-from handler.pulsar.errors import TopicMissing, Unavailable
-from handler.pulsar.ports import Admin
+from kafka_sidecar.pulsar.admin import AlreadyExists
+from kafka_sidecar.pulsar.errors import TopicMissing, Unavailable
+from kafka_sidecar.pulsar.ports import Admin
 
 log = logging.getLogger(__name__)
 

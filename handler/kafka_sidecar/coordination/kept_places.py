@@ -17,17 +17,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
-from handler.clock import Clock
-from handler.coordination.compacted_topic import MARKER_KEY, CompactedTopic
-from handler.coordination.kept_parts import Head
-from handler.pulsar.admin import COMPACTION
-from handler.pulsar.entry import LogStats, Position, RawEntry
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
-from handler.pulsar.messages import Message, read_messages
-from handler.pulsar.ports import Admin, Client
-from handler.pulsar.raw_entries import NoEntryCame, Patience, raw_entries_from
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.compacted_topic import MARKER_KEY, CompactedTopic
+from kafka_sidecar.coordination.kept_parts import Head
+from kafka_sidecar.pulsar.admin import COMPACTION
+from kafka_sidecar.pulsar.entry import LogStats, Position, RawEntry
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
+from kafka_sidecar.pulsar.messages import Message, read_messages
+from kafka_sidecar.pulsar.ports import Admin, Client
+from kafka_sidecar.pulsar.raw_entries import NoEntryCame, Patience, raw_entries_from
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

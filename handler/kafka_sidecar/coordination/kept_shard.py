@@ -7,17 +7,17 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
-from handler.clock import Clock
-from handler.coordination.compacted_topic import MARKER_KEY, KeyedWrites
-from handler.coordination.internal_topic import count_of
-from handler.coordination.kept_parts import PART_BYTES, Head, split
-from handler.coordination.kept_places import Kept, KeptPlaces
-from handler.coordination.own_parts import OwnParts
-from handler.ids import WRITER_PREFIX, NewId
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.pulsar.ports import Admin, Client
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.compacted_topic import MARKER_KEY, KeyedWrites
+from kafka_sidecar.coordination.internal_topic import count_of
+from kafka_sidecar.coordination.kept_parts import PART_BYTES, Head, split
+from kafka_sidecar.coordination.kept_places import Kept, KeptPlaces
+from kafka_sidecar.coordination.own_parts import OwnParts
+from kafka_sidecar.ids import WRITER_PREFIX, NewId
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.pulsar.ports import Admin, Client
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

@@ -17,17 +17,17 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from handler.clock import Clock
-from handler.coordination.internal_topic import count_of, partitions_of
-from handler.coordination.kept_places import Kept
-from handler.coordination.kept_shard import KeptShard, MadeAnew
-from handler.coordination.refusals import Refusals
-from handler.ids import NewId
-from handler.pulsar.errors import PulsarError, Refused, TopicMissing, Unavailable
-from handler.pulsar.ports import Admin, Client
-from handler.tasks import BytesASecond, KeptAlive, while_it_goes_on
-from handler.telemetry.limits import RateLimitedLog
-from handler.wire.crc import crc32c
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.internal_topic import count_of, partitions_of
+from kafka_sidecar.coordination.kept_places import Kept
+from kafka_sidecar.coordination.kept_shard import KeptShard, MadeAnew
+from kafka_sidecar.coordination.refusals import Refusals
+from kafka_sidecar.ids import NewId
+from kafka_sidecar.pulsar.errors import PulsarError, Refused, TopicMissing, Unavailable
+from kafka_sidecar.pulsar.ports import Admin, Client
+from kafka_sidecar.tasks import BytesASecond, KeptAlive, while_it_goes_on
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.wire.crc import crc32c
 
 log = RateLimitedLog(logging.getLogger(__name__))
 T = TypeVar("T")

@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from handler.coordination.directory import Address, Directory, Leader
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.shards import Shards, shard_of
-from handler.coordination.term import Phase
-from handler.pulsar.errors import PulsarError, TopicMissing
-from handler.tasks import Shared
-from handler.telemetry.limits import RateLimitedLog
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.directory import Address, Directory, Leader
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.coordination.shards import Shards, shard_of
+from kafka_sidecar.coordination.term import Phase
+from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing
+from kafka_sidecar.tasks import Shared
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.wire.error_code import ErrorCode
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from handler.errors import ProtocolError
+from kafka_sidecar.errors import ProtocolError
 
 T = TypeVar("T")
 NO_TAGS = b"\x00"

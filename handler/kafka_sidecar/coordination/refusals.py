@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 
 # For so long in all somebody asks and is refused, before that is believed.
 MEANT_SECONDS: Final = 30.0

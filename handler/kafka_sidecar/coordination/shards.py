@@ -7,9 +7,9 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.term import Phase, Term
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.coordination.term import Phase, Term
+from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 

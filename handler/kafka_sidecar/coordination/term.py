@@ -16,12 +16,12 @@ from enum import Enum, auto
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.term_log import TermLog
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.tasks import Backoff, KeptAlive, Pending
-from handler.telemetry import metrics
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.coordination.term_log import TermLog
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.tasks import Backoff, KeptAlive, Pending
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 

@@ -13,15 +13,15 @@ from collections.abc import Callable, Collection, Iterable, Set
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from handler.control.v1.control_pb2 import PingRequest, PingResponse
-from handler.coordination.directory import Leader
-from handler.fleet.leadership import Leadership
-from handler.fleet.liveness import Liveness
-from handler.fleet.member import Member
-from handler.fleet.peers import Peers, PeerTooOld, PeerUnavailable
-from handler.fleet.recent_nodes import RECENT_SECONDS, RecentNodes
-from handler.tasks import Pace, Shared, every
-from handler.telemetry import metrics
+from kafka_sidecar.control.v1.control_pb2 import PingRequest, PingResponse
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.fleet.leadership import Leadership
+from kafka_sidecar.fleet.liveness import Liveness
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.fleet.peers import Peers, PeerTooOld, PeerUnavailable
+from kafka_sidecar.fleet.recent_nodes import RECENT_SECONDS, RecentNodes
+from kafka_sidecar.tasks import Pace, Shared, every
+from kafka_sidecar.telemetry import metrics
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from handler.coordination.rendezvous import shared_out
-from handler.fleet.member import Member
+from kafka_sidecar.coordination.rendezvous import shared_out
+from kafka_sidecar.fleet.member import Member
 
 # Topics whose leaders are remembered: with 16 partitions each that is half a megabyte. Others are worked out again, in 50 µs.
 REMEMBERED_TOPICS: Final = 2_000

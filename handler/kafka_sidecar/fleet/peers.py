@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import grpc
-from handler.control.v1.control_pb2 import (
+from kafka_sidecar.control.v1.control_pb2 import (
     EndedTransactionsRequest,
     EndedTransactionsResponse,
     EndOffsetsRequest,
@@ -25,8 +25,8 @@ from handler.control.v1.control_pb2 import (
     WarmRequest,
     WarmResponse,
 )
-from handler.errors import SidecarError
-from handler.fleet.server import CONTROL, OPTIONS
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.fleet.server import CONTROL, OPTIONS
 
 log = logging.getLogger(__name__)
 

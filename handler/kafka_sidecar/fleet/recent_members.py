@@ -14,14 +14,14 @@ import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from handler.clock import Clock
-from handler.coordination.followed_topic import Facts, FollowedTopic
-from handler.fleet.member import Member
-from handler.ids import NewId
-from handler.pulsar.errors import PulsarError
-from handler.pulsar.ports import Admin, Client
-from handler.tasks import KeptAlive, within
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.followed_topic import Facts, FollowedTopic
+from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.ids import NewId
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.pulsar.ports import Admin, Client
+from kafka_sidecar.tasks import KeptAlive, within
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

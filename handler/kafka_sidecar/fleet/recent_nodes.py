@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from handler.fleet.member import Member
+from kafka_sidecar.fleet.member import Member
 
 # Who was there is told for so long. Each member stores twice in that time that it is there.
 RECENT_SECONDS: Final = 75.0

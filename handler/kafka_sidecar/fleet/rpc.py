@@ -12,8 +12,8 @@ from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 import grpc
-from handler.errors import SidecarError
-from handler.telemetry import metrics
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.telemetry import metrics
 
 log = logging.getLogger(__name__)
 

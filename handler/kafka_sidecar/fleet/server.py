@@ -1,6 +1,6 @@
 """The control port: what other sidecars ask, what operators ask, and gRPC health.
 
-Services and messages are in `grpc/handler/control/v1/`.
+Services and messages are in `grpc/kafka_sidecar/control/v1/`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection
 
 import grpc
-from handler.config import address_text
-from handler.control.v1 import control_pb2 as pb
-from handler.errors import ConfigError, ProtocolError, SidecarError
-from handler.fleet.rpc import Aborted, Exhausted, Invalid, Misdirected, answered_by
-from handler.telemetry import metrics
+from kafka_sidecar.config import address_text
+from kafka_sidecar.control.v1 import control_pb2 as pb
+from kafka_sidecar.errors import ConfigError, ProtocolError, SidecarError
+from kafka_sidecar.fleet.rpc import Aborted, Exhausted, Invalid, Misdirected, answered_by
+from kafka_sidecar.telemetry import metrics
 
 log = logging.getLogger(__name__)
 

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from handler.coordination.errors import CoordinatorError
-from handler.groups.consumer.members import RequiredTopics
-from handler.groups.topics_image import TopicsImage
-from handler.pulsar.errors import PulsarError
-from handler.tasks import InTurn, within
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.groups.consumer.members import RequiredTopics
+from kafka_sidecar.groups.topics_image import TopicsImage
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.tasks import InTurn, within
+from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from handler.coordination.term import Phase
-from handler.errors import ProtocolError
-from handler.groups.awaiting_topics import RequestsAwaitingTopics
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import JoinResult, MemberJoin, MemberSync, SyncResult
-from handler.groups.consumer import classic_members
-from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import (
+from kafka_sidecar.coordination.term import Phase
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.groups.awaiting_topics import RequestsAwaitingTopics
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.groups.classic.members import JoinResult, MemberJoin, MemberSync, SyncResult
+from kafka_sidecar.groups.consumer import classic_members
+from kafka_sidecar.groups.consumer.machine import ConsumerGroup
+from kafka_sidecar.groups.consumer.members import (
     JOIN_GROUP_MEMBER_EPOCH,
     LEAVE_GROUP_MEMBER_EPOCH,
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
@@ -24,14 +24,14 @@ from handler.groups.consumer.members import (
     Refusal,
     RequiredTopics,
 )
-from handler.groups.consumer.migration import CannotMigrate, topics_of
-from handler.groups.conversion import get_or_create_consumer_group
-from handler.groups.records import subscribed_topics
-from handler.groups.shard import Shard
-from handler.groups.vocabulary import Now
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.consumer.migration import CannotMigrate, topics_of
+from kafka_sidecar.groups.conversion import get_or_create_consumer_group
+from kafka_sidecar.groups.records import subscribed_topics
+from kafka_sidecar.groups.shard import Shard
+from kafka_sidecar.groups.vocabulary import Now
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)

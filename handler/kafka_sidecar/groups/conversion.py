@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import MemberHeartbeat
-from handler.groups.consumer.migration import CannotMigrate, to_consumer
-from handler.groups.effects import answer_waiting
-from handler.groups.records import GroupMetadataKey, Record
-from handler.groups.shard import Shard
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.groups.consumer.machine import ConsumerGroup
+from kafka_sidecar.groups.consumer.members import MemberHeartbeat
+from kafka_sidecar.groups.consumer.migration import CannotMigrate, to_consumer
+from kafka_sidecar.groups.effects import answer_waiting
+from kafka_sidecar.groups.records import GroupMetadataKey, Record
+from kafka_sidecar.groups.shard import Shard
 
 log = logging.getLogger(__name__)
 

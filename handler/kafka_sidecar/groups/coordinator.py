@@ -13,31 +13,31 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from handler.config import GroupsConfig
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.shards import Shards
-from handler.coordination.term import Phase
-from handler.coordination.term_log import TermLog
-from handler.groups.awaiting_topics import RequestsAwaitingTopics
-from handler.groups.classic import joining
-from handler.groups.classic.members import JoinResult, MemberIdentity, MemberJoin, MemberSync, SyncResult
-from handler.groups.consumer import classic_members
-from handler.groups.consumer.checks import KEY_BYTES
-from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer_group_requests import ConsumerGroupRequests
-from handler.groups.conversion import get_or_create_classic_group
-from handler.groups.deletion import DeletedGroup, delete_groups, forget_offsets, is_being_committed, removed
-from handler.groups.effects import Group
-from handler.groups.expiry import expired
-from handler.groups.records import OffsetCommitKey, OffsetCommitValue, PendingOffsetKey, PendingOffsetValue, Record
-from handler.groups.shard import Offsets, Shard, ShardContext, TopicPartition
-from handler.groups.topics_image import TopicsImage
-from handler.groups.vocabulary import CONSUMER_PROTOCOL, Now
-from handler.pulsar.errors import PulsarError
-from handler.tasks import KeptAlive, Pace, every, gathered, pause, within
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.config import GroupsConfig
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.coordination.shards import Shards
+from kafka_sidecar.coordination.term import Phase
+from kafka_sidecar.coordination.term_log import TermLog
+from kafka_sidecar.groups.awaiting_topics import RequestsAwaitingTopics
+from kafka_sidecar.groups.classic import joining
+from kafka_sidecar.groups.classic.members import JoinResult, MemberIdentity, MemberJoin, MemberSync, SyncResult
+from kafka_sidecar.groups.consumer import classic_members
+from kafka_sidecar.groups.consumer.checks import KEY_BYTES
+from kafka_sidecar.groups.consumer.machine import ConsumerGroup
+from kafka_sidecar.groups.consumer_group_requests import ConsumerGroupRequests
+from kafka_sidecar.groups.conversion import get_or_create_classic_group
+from kafka_sidecar.groups.deletion import DeletedGroup, delete_groups, forget_offsets, is_being_committed, removed
+from kafka_sidecar.groups.effects import Group
+from kafka_sidecar.groups.expiry import expired
+from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, PendingOffsetKey, PendingOffsetValue, Record
+from kafka_sidecar.groups.shard import Offsets, Shard, ShardContext, TopicPartition
+from kafka_sidecar.groups.topics_image import TopicsImage
+from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, Now
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.tasks import KeptAlive, Pace, every, gathered, pause, within
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)

@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from handler.coordination.errors import CoordinatorError
-from handler.groups.effects import Group
-from handler.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetKey, PendingOffsetKey, PendingOffsetValue, Record
-from handler.groups.shard import Offsets, Shard, TopicPartition
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.groups.effects import Group
+from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetKey, PendingOffsetKey, PendingOffsetValue, Record
+from kafka_sidecar.groups.shard import Offsets, Shard, TopicPartition
+from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 

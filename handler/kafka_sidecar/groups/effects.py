@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.term import Term
-from handler.groups.classic.group_record import group_value
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import AnswerStaticMember, FinishSync, StoreGroup
-from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import Downgrade, StoreRecords
-from handler.groups.consumer.migration import CannotMigrate, to_classic
-from handler.groups.records import GroupMetadataKey, Record
-from handler.groups.records.consumer import TargetAssignmentMetadataKey
-from handler.groups.vocabulary import Now, Reply
-from handler.telemetry import metrics
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.coordination.term import Term
+from kafka_sidecar.groups.classic.group_record import group_value
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.groups.classic.members import AnswerStaticMember, FinishSync, StoreGroup
+from kafka_sidecar.groups.consumer.machine import ConsumerGroup
+from kafka_sidecar.groups.consumer.members import Downgrade, StoreRecords
+from kafka_sidecar.groups.consumer.migration import CannotMigrate, to_classic
+from kafka_sidecar.groups.records import GroupMetadataKey, Record
+from kafka_sidecar.groups.records.consumer import TargetAssignmentMetadataKey
+from kafka_sidecar.groups.vocabulary import Now, Reply
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 

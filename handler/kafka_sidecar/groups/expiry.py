@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from handler.groups.classic.members import State
-from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.effects import Group
-from handler.groups.records import OffsetCommitValue
-from handler.groups.shard import Offsets, TopicPartition
-from handler.groups.vocabulary import CONSUMER_PROTOCOL
+from kafka_sidecar.groups.classic.members import State
+from kafka_sidecar.groups.consumer.machine import ConsumerGroup
+from kafka_sidecar.groups.effects import Group
+from kafka_sidecar.groups.records import OffsetCommitValue
+from kafka_sidecar.groups.shard import Offsets, TopicPartition
+from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL
 
 
 def expired(group: Group, subscribed: frozenset[str] | None, offsets: Offsets, now: int, retention: int) -> list[TopicPartition]:

@@ -12,9 +12,9 @@ from typing import Final
 
 from aiokafka.record.memory_records import MemoryRecords
 
-from handler.errors import ProtocolError
-from handler.wire.crc import crc32c
-from handler.wire.records import CHECKED_FROM, CONTROL, TRANSACTIONAL, BatchHeader, split_batches
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.wire.crc import crc32c
+from kafka_sidecar.wire.records import CHECKED_FROM, CONTROL, TRANSACTIONAL, BatchHeader, split_batches
 
 Pair = tuple[bytes, bytes | None]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
-from handler.groups.records import OffsetCommitKey, PendingOffsetKey, PendingOffsetValue, Record
+from kafka_sidecar.groups.records import OffsetCommitKey, PendingOffsetKey, PendingOffsetValue, Record
 
 # Of producers, as long as this term lasts.
 MAX_ENDED: Final = 10_000

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.records import GroupMetadataKey, GroupMetadataValue, Key, Record, Value
-from handler.groups.records.consumer import ConsumerGroupMetadataKey
-from handler.groups.vocabulary import Now
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.groups.consumer.machine import ConsumerGroup
+from kafka_sidecar.groups.records import GroupMetadataKey, GroupMetadataValue, Key, Record, Value
+from kafka_sidecar.groups.records.consumer import ConsumerGroupMetadataKey
+from kafka_sidecar.groups.vocabulary import Now
 
 
 def restored(

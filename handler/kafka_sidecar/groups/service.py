@@ -6,17 +6,17 @@ import uuid
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from handler.clock import Clock
-from handler.config import GroupsConfig
-from handler.coordination.home import Names
-from handler.coordination.leaders import Identity
-from handler.coordination.runtime import CoordinatorRuntime, InternalTopic
-from handler.groups.coordinator import Coordinator, OnCommitted
-from handler.groups.records.codec import GroupRecords
-from handler.groups.topics_image import TopicsImage, TopicSource
-from handler.groups.vocabulary import Now
-from handler.ids import NewId
-from handler.pulsar.ports import Admin, Client
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.config import GroupsConfig
+from kafka_sidecar.coordination.home import Names
+from kafka_sidecar.coordination.leaders import Identity
+from kafka_sidecar.coordination.runtime import CoordinatorRuntime, InternalTopic
+from kafka_sidecar.groups.coordinator import Coordinator, OnCommitted
+from kafka_sidecar.groups.records.codec import GroupRecords
+from kafka_sidecar.groups.topics_image import TopicsImage, TopicSource
+from kafka_sidecar.groups.vocabulary import Now
+from kafka_sidecar.ids import NewId
+from kafka_sidecar.pulsar.ports import Admin, Client
 
 SUBSCRIPTION: Final = "kafka-sidecar-groups"
 OFFSETS_TOPIC: Final = "__consumer_offsets"

@@ -13,23 +13,32 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
-from handler.config import GroupsConfig
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.term import Term, TermState
-from handler.coordination.term_log import TermLog
-from handler.coordination.timers import Timers
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import AnswerStaticMember, FinishSync, JoinResult, State
-from handler.groups.consumer.machine import ConsumerGroup, Times
-from handler.groups.consumer.members import GroupTooLarge, Topics
-from handler.groups.effects import Group, answer_waiting, carry_out
-from handler.groups.pending_offsets import PendingOffsets
-from handler.groups.records import Key, OffsetCommitKey, OffsetCommitValue, OffsetKey, PendingOffsetKey, PendingOffsetValue, Record, Value
-from handler.groups.restored import restored
-from handler.groups.vocabulary import Now
-from handler.tasks import Pace, Pending
-from handler.telemetry import metrics
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.config import GroupsConfig
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.coordination.term import Term, TermState
+from kafka_sidecar.coordination.term_log import TermLog
+from kafka_sidecar.coordination.timers import Timers
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.groups.classic.members import AnswerStaticMember, FinishSync, JoinResult, State
+from kafka_sidecar.groups.consumer.machine import ConsumerGroup, Times
+from kafka_sidecar.groups.consumer.members import GroupTooLarge, Topics
+from kafka_sidecar.groups.effects import Group, answer_waiting, carry_out
+from kafka_sidecar.groups.pending_offsets import PendingOffsets
+from kafka_sidecar.groups.records import (
+    Key,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    OffsetKey,
+    PendingOffsetKey,
+    PendingOffsetValue,
+    Record,
+    Value,
+)
+from kafka_sidecar.groups.restored import restored
+from kafka_sidecar.groups.vocabulary import Now
+from kafka_sidecar.tasks import Pace, Pending
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 

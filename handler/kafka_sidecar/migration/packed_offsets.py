@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from handler.pulsar.entry import LedgerInfo, LogStats, Position
+from kafka_sidecar.pulsar.entry import LedgerInfo, LogStats, Position
 
 LEDGER_BITS: Final = 20
 ENTRY_BITS: Final = 32

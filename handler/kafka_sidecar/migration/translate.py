@@ -12,17 +12,17 @@ from typing import Final
 
 from aiokafka.errors import KafkaError
 
-from handler.config import Config
-from handler.errors import EntryUnreadable, SidecarError
-from handler.migration.packed_offsets import PackedOffset, Undecided, place_of
-from handler.mirror.committed import commit, committed_offsets
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import base_offset_of, first_entry
-from handler.pulsar.errors import PulsarError, TopicMissing
-from handler.pulsar.raw_entries import raw_entries_from
-from handler.topic_logs import TopicLogs, opened
-from handler.topics.names import InvalidTopicName
+from kafka_sidecar.config import Config
+from kafka_sidecar.errors import EntryUnreadable, SidecarError
+from kafka_sidecar.migration.packed_offsets import PackedOffset, Undecided, place_of
+from kafka_sidecar.mirror.committed import commit, committed_offsets
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.read.read_entries import base_offset_of, first_entry
+from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing
+from kafka_sidecar.pulsar.raw_entries import raw_entries_from
+from kafka_sidecar.topic_logs import TopicLogs, opened
+from kafka_sidecar.topics.names import InvalidTopicName
 
 NAME: Final = "translate"
 

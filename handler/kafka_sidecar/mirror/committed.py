@@ -10,8 +10,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import CommitFailedError, UnknownMemberIdError
 
-from handler.errors import SidecarError
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.wire.error_code import ErrorCode
 
 # A coordinator reads its log within seconds; one under load took 13 s.
 LOAD_SECONDS: Final = 60.0

@@ -18,20 +18,20 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple, Protocol
 
-from handler.ids import WRITER_PREFIX
-from handler.partition.log.port import EntryLog
-from handler.partition.partition import Partition
-from handler.partition.read.read_entries import entries_from
-from handler.partition.table import PartitionTable
-from handler.pulsar.admin import AlreadyExists, PulsarAdmin, names_a_subscription
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import PulsarError, TopicMissing, Unavailable
-from handler.tasks import InTurn, every
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
-from handler.topic_logs import TopicLogs
-from handler.topics.names import TopicName
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.ids import WRITER_PREFIX
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.read.read_entries import entries_from
+from kafka_sidecar.partition.table import PartitionTable
+from kafka_sidecar.pulsar.admin import AlreadyExists, PulsarAdmin, names_a_subscription
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing, Unavailable
+from kafka_sidecar.tasks import InTurn, every
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.topic_logs import TopicLogs
+from kafka_sidecar.topics.names import TopicName
+from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)

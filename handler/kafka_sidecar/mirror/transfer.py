@@ -12,19 +12,19 @@ from typing import Final, NamedTuple
 
 from aiokafka.errors import KafkaError
 
-from handler.clock import SYSTEM_CLOCK
-from handler.config import Config
-from handler.errors import SidecarError
-from handler.ids import WRITER_PREFIX, new_id
-from handler.mirror.committed import GroupHasMembers, commit, committed_offsets
-from handler.mirror.mirror import Mirror, PulsarTopics, Subscription
-from handler.partition.fold.producer_states import ProducerMemory
-from handler.partition.partition import PartitionLimits
-from handler.partition.table import PartitionTable
-from handler.pulsar.errors import PulsarError, TopicMissing
-from handler.topic_logs import TopicLogs, opened
-from handler.topics.catalog import Catalog
-from handler.topics.names import InvalidTopicName, TopicNames
+from kafka_sidecar.clock import SYSTEM_CLOCK
+from kafka_sidecar.config import Config
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.ids import WRITER_PREFIX, new_id
+from kafka_sidecar.mirror.committed import GroupHasMembers, commit, committed_offsets
+from kafka_sidecar.mirror.mirror import Mirror, PulsarTopics, Subscription
+from kafka_sidecar.partition.fold.producer_states import ProducerMemory
+from kafka_sidecar.partition.partition import PartitionLimits
+from kafka_sidecar.partition.table import PartitionTable
+from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing
+from kafka_sidecar.topic_logs import TopicLogs, opened
+from kafka_sidecar.topics.catalog import Catalog
+from kafka_sidecar.topics.names import InvalidTopicName, TopicNames
 
 IMPORT: Final = "import"
 EXPORT: Final = "export"

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from typing import Final
 
-from handler.partition.fold.fold import IndexAlarm
-from handler.partition.log.port import EntryLog
-from handler.pulsar.errors import PulsarError
-from handler.telemetry import metrics
+from kafka_sidecar.partition.fold.fold import IndexAlarm
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.telemetry import metrics
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from handler.clock import Clock
-from handler.coordination.kept_states import KeptStates
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.kept_states import KeptStates
 
 # The part before the zero byte decides where a key is kept: those of one partition are together.
 _KEY: Final = b"appends:%b\0"

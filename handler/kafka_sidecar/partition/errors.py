@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.errors import SidecarError
-from handler.pulsar.errors import NotPermitted, Refused, TopicMissing
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.pulsar.errors import NotPermitted, Refused, TopicMissing
+from kafka_sidecar.wire.error_code import ErrorCode
 
 # Clients send a batch again that was refused with one of these (RetriableException of Kafka's clients).
 SENT_AGAIN: Final = frozenset((

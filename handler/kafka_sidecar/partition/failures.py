@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from handler.pulsar.entry import Position
+from kafka_sidecar.pulsar.entry import Position
 
 # Once may be chance: what failed may have been something else in the process.
 ATTEMPTS: Final = 2

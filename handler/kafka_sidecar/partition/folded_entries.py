@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from handler.partition.fold.fold import Fold, Folded
-from handler.partition.log.entries import Content, served_data
-from handler.partition.read.fetch_cache import CachedEntry, PartitionCache
-from handler.partition.read.partition_times import PartitionTimes
-from handler.partition.read.read_to_end import ReadToEnd
-from handler.partition.write.append import Append
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.fold.fold import Fold, Folded
+from kafka_sidecar.partition.log.entries import Content, served_data
+from kafka_sidecar.partition.read.fetch_cache import CachedEntry, PartitionCache
+from kafka_sidecar.partition.read.partition_times import PartitionTimes
+from kafka_sidecar.partition.read.read_to_end import ReadToEnd
+from kafka_sidecar.partition.write.append import Append
+from kafka_sidecar.wire.error_code import ErrorCode
 
 
 class FoldedEntries:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from handler.errors import SidecarError
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.fold.transactions import TransactionTable
-from handler.partition.log.port import EntryLog
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import Unavailable
-from handler.tasks import KeptAlive
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.fold.transactions import TransactionTable
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.tasks import KeptAlive
 
 
 class PartitionWithGaps(Protocol):

@@ -9,21 +9,21 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from handler.clock import Clock
-from handler.coordination.kept_places import WRITE_ANEW_MS
-from handler.coordination.kept_states import KeptStates
-from handler.partition import packed
-from handler.partition.fold import kept
-from handler.partition.fold.extent import Extent
-from handler.partition.fold.fold import BEFORE_ALL, Fold
-from handler.partition.fold.transactions import TransactionTable
-from handler.partition.gap_check import GapCheck
-from handler.partition.kept_values import KeptValues
-from handler.partition.log.port import EntryLog
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
-from handler.tasks import in_a_thread
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.kept_places import WRITE_ANEW_MS
+from kafka_sidecar.coordination.kept_states import KeptStates
+from kafka_sidecar.partition import packed
+from kafka_sidecar.partition.fold import kept
+from kafka_sidecar.partition.fold.extent import Extent
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
+from kafka_sidecar.partition.fold.transactions import TransactionTable
+from kafka_sidecar.partition.gap_check import GapCheck
+from kafka_sidecar.partition.kept_values import KeptValues
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
+from kafka_sidecar.tasks import in_a_thread
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

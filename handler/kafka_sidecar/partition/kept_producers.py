@@ -18,20 +18,20 @@ import math
 from functools import partial
 from typing import Final, Protocol
 
-from handler.clock import Clock
-from handler.coordination.kept_places import WRITE_ANEW_MS
-from handler.coordination.kept_states import KeptStates
-from handler.partition import packed
-from handler.partition.appending_mark import AppendingMark
-from handler.partition.fold.extent import Extent
-from handler.partition.fold.fold import Fold
-from handler.partition.fold.kept_producers import KnownProducers
-from handler.partition.kept_values import KeptValues
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
-from handler.tasks import all_done, in_a_thread
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.kept_places import WRITE_ANEW_MS
+from kafka_sidecar.coordination.kept_states import KeptStates
+from kafka_sidecar.partition import packed
+from kafka_sidecar.partition.appending_mark import AppendingMark
+from kafka_sidecar.partition.fold.extent import Extent
+from kafka_sidecar.partition.fold.fold import Fold
+from kafka_sidecar.partition.fold.kept_producers import KnownProducers
+from kafka_sidecar.partition.kept_values import KeptValues
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
+from kafka_sidecar.tasks import all_done, in_a_thread
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

@@ -15,11 +15,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from handler.coordination.kept_places import Kept
-from handler.coordination.kept_states import KeptStates
-from handler.partition.fold.extent import Extent
-from handler.pulsar.entry import Position
-from handler.tasks import BytesASecond
+from kafka_sidecar.coordination.kept_places import Kept
+from kafka_sidecar.coordination.kept_states import KeptStates
+from kafka_sidecar.partition.fold.extent import Extent
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.tasks import BytesASecond
 
 # Values. A store that fails may have landed. The next sidecar that looks deletes the values that this one has forgotten.
 MOST_REMEMBERED: Final = 64

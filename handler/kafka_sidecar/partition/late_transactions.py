@@ -15,12 +15,12 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from handler.errors import SidecarError
-from handler.partition.fold.transactions import TransactionTable
-from handler.partition.log.basis import NO_TRANSACTION
-from handler.tasks import within
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.partition.fold.transactions import TransactionTable
+from kafka_sidecar.partition.log.basis import NO_TRANSACTION
+from kafka_sidecar.tasks import within
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)

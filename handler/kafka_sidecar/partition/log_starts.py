@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from handler.clock import Clock
-from handler.coordination.followed_topic import Facts, FollowedTopic, stored_values
-from handler.ids import NewId
-from handler.partition.log.moved_start import MovedStart
-from handler.pulsar.ports import Admin, Client
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.followed_topic import Facts, FollowedTopic, stored_values
+from kafka_sidecar.ids import NewId
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.pulsar.ports import Admin, Client
 
 LogStarts = FollowedTopic[MovedStart]
 

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
-from handler.partition.fold.fold import BEFORE_ALL, SWITCH_ON, Fold, IndexAlarm
-from handler.partition.fold.transactions import TransactionTable
-from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import NothingToRead, begins_with, first_entry
-from handler.partition.read.read_to_end import ReadToEnd, end_without_records
-from handler.pulsar.entry import LogStats, Position
-from handler.pulsar.raw_entries import NoEntryCame
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL, SWITCH_ON, Fold, IndexAlarm
+from kafka_sidecar.partition.fold.transactions import TransactionTable
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.read.read_entries import NothingToRead, begins_with, first_entry
+from kafka_sidecar.partition.read.read_to_end import ReadToEnd, end_without_records
+from kafka_sidecar.pulsar.entry import LogStats, Position
+from kafka_sidecar.pulsar.raw_entries import NoEntryCame
 
 # Where a partition that is read begins to fold: what is written next is judged by what was under way at the same time, and consumers
 # mostly go on close to the end.

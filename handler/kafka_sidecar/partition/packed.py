@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from handler.pulsar.errors import Refused
+from kafka_sidecar.pulsar.errors import Refused
 
 # A million aborted transactions take 8 MiB.
 MAX_UNPACKED: Final = 64 * 1024 * 1024

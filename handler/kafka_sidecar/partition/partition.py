@@ -13,51 +13,51 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from handler.clock import Clock
-from handler.errors import SidecarError
-from handler.partition.alarms import raise_alarm
-from handler.partition.errors import PartitionEnded, error_code
-from handler.partition.failures import EntryFailures
-from handler.partition.fold.fold import Fold, IndexAlarm
-from handler.partition.fold.producer_states import ProducerMemory, ProducerStates
-from handler.partition.fold.producers import ProducerTable
-from handler.partition.fold.transactions import TransactionTable
-from handler.partition.folded_entries import FoldedEntries
-from handler.partition.gap_check import GapCheck
-from handler.partition.kept_fold import KeptFold
-from handler.partition.kept_producers import KeptProducers
-from handler.partition.late_transactions import AskEnded, LateTransactions
-from handler.partition.log.log_config import LogConfig
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.log.port import EntryLog
-from handler.partition.opening import begin_fold
-from handler.partition.producer_times import ProducerTimes
-from handler.partition.read.catch_up_readers import CatchUpReaders
-from handler.partition.read.entry_contents import EntryContents
-from handler.partition.read.fetch_cache import FetchedRun
-from handler.partition.read.log_end import LogEnd
-from handler.partition.read.log_start import LogStart
-from handler.partition.read.partition_times import PartitionTimes, TimeIndexes
-from handler.partition.read.read_to_end import MustOpenAgain, ReadToEnd
-from handler.partition.read.replay import LEAST_REPLICATED_ENTRIES, Replay
-from handler.partition.read.tail_reader import TailReader
-from handler.partition.read.tail_watch import TailWatch
-from handler.partition.read.timestamp_search import Searched
-from handler.partition.tail_fold import TailFold
-from handler.partition.tail_gap import TailGap
-from handler.partition.unannounced_transactions import UnannouncedTransactions
-from handler.partition.write.append import Append, MarkerWritten, expire, pass_on
-from handler.partition.write.appender import Appender
-from handler.partition.write.validation import Validation
-from handler.partition.write.verified_appends import Verification, VerifiedAppends
-from handler.pulsar.entry import LogStats, Position, RawEntry
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.pulsar.raw_entries import permits_of
-from handler.tasks import Shared, while_it_goes_on, within
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.partition.alarms import raise_alarm
+from kafka_sidecar.partition.errors import PartitionEnded, error_code
+from kafka_sidecar.partition.failures import EntryFailures
+from kafka_sidecar.partition.fold.fold import Fold, IndexAlarm
+from kafka_sidecar.partition.fold.producer_states import ProducerMemory, ProducerStates
+from kafka_sidecar.partition.fold.producers import ProducerTable
+from kafka_sidecar.partition.fold.transactions import TransactionTable
+from kafka_sidecar.partition.folded_entries import FoldedEntries
+from kafka_sidecar.partition.gap_check import GapCheck
+from kafka_sidecar.partition.kept_fold import KeptFold
+from kafka_sidecar.partition.kept_producers import KeptProducers
+from kafka_sidecar.partition.late_transactions import AskEnded, LateTransactions
+from kafka_sidecar.partition.log.log_config import LogConfig
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.opening import begin_fold
+from kafka_sidecar.partition.producer_times import ProducerTimes
+from kafka_sidecar.partition.read.catch_up_readers import CatchUpReaders
+from kafka_sidecar.partition.read.entry_contents import EntryContents
+from kafka_sidecar.partition.read.fetch_cache import FetchedRun
+from kafka_sidecar.partition.read.log_end import LogEnd
+from kafka_sidecar.partition.read.log_start import LogStart
+from kafka_sidecar.partition.read.partition_times import PartitionTimes, TimeIndexes
+from kafka_sidecar.partition.read.read_to_end import MustOpenAgain, ReadToEnd
+from kafka_sidecar.partition.read.replay import LEAST_REPLICATED_ENTRIES, Replay
+from kafka_sidecar.partition.read.tail_reader import TailReader
+from kafka_sidecar.partition.read.tail_watch import TailWatch
+from kafka_sidecar.partition.read.timestamp_search import Searched
+from kafka_sidecar.partition.tail_fold import TailFold
+from kafka_sidecar.partition.tail_gap import TailGap
+from kafka_sidecar.partition.unannounced_transactions import UnannouncedTransactions
+from kafka_sidecar.partition.write.append import Append, MarkerWritten, expire, pass_on
+from kafka_sidecar.partition.write.appender import Appender
+from kafka_sidecar.partition.write.validation import Validation
+from kafka_sidecar.partition.write.verified_appends import Verification, VerifiedAppends
+from kafka_sidecar.pulsar.entry import LogStats, Position, RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.pulsar.raw_entries import permits_of
+from kafka_sidecar.tasks import Shared, while_it_goes_on, within
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import NO_PRODUCER_ID
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)

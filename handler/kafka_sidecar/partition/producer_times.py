@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from handler.partition.fold.fold import Fold
-from handler.partition.fold.log_times import MARKS
-from handler.pulsar.entry import Position
+from kafka_sidecar.partition.fold.fold import Fold
+from kafka_sidecar.partition.fold.log_times import MARKS
+from kafka_sidecar.pulsar.entry import Position
 
 # Who has written nothing for so long falls asleep.
 ASLEEP_AFTER_SECONDS: Final = 30.0

@@ -8,22 +8,22 @@ import math
 from collections.abc import Callable, Iterable, Set
 from typing import Final
 
-from handler.clock import Clock
-from handler.coordination.kept_states import KeptStates
-from handler.partition.failures import EntryFailures
-from handler.partition.fold.producer_states import AWAKE_BYTES, ProducerMemory
-from handler.partition.late_transactions import AskEnded
-from handler.partition.log.log_config import LogConfig
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.log.port import EntryLog
-from handler.partition.partition import Partition, PartitionLimits
-from handler.partition.read.fetch_cache import FetchCache
-from handler.partition.read.partition_times import TimeIndexes
-from handler.partition.unfolding import unfolding
-from handler.pulsar.entry import Position
-from handler.tasks import Pace, every
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.kept_states import KeptStates
+from kafka_sidecar.partition.failures import EntryFailures
+from kafka_sidecar.partition.fold.producer_states import AWAKE_BYTES, ProducerMemory
+from kafka_sidecar.partition.late_transactions import AskEnded
+from kafka_sidecar.partition.log.log_config import LogConfig
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.partition import Partition, PartitionLimits
+from kafka_sidecar.partition.read.fetch_cache import FetchCache
+from kafka_sidecar.partition.read.partition_times import TimeIndexes
+from kafka_sidecar.partition.unfolding import unfolding
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.tasks import Pace, every
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

@@ -6,21 +6,21 @@ import logging
 import math
 from typing import Final
 
-from handler.errors import EntryUnreadable
-from handler.partition.fold.fold import Fold, index_of
-from handler.partition.fold.producer_state import THE_PAST
-from handler.partition.folded_entries import FoldedEntries
-from handler.partition.gap_check import GapCheck
-from handler.partition.log.entries import is_from_before_index
-from handler.partition.log.port import EntryLog
-from handler.partition.read.entry_contents import EntryContents
-from handler.partition.read.read_to_end import ReadToEnd
-from handler.partition.read.replay import Replay
-from handler.partition.tail_gap import TailGap
-from handler.partition.write.appender import Appender
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.raw_entries import permits_of
-from handler.telemetry import metrics
+from kafka_sidecar.errors import EntryUnreadable
+from kafka_sidecar.partition.fold.fold import Fold, index_of
+from kafka_sidecar.partition.fold.producer_state import THE_PAST
+from kafka_sidecar.partition.folded_entries import FoldedEntries
+from kafka_sidecar.partition.gap_check import GapCheck
+from kafka_sidecar.partition.log.entries import is_from_before_index
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.read.entry_contents import EntryContents
+from kafka_sidecar.partition.read.read_to_end import ReadToEnd
+from kafka_sidecar.partition.read.replay import Replay
+from kafka_sidecar.partition.tail_gap import TailGap
+from kafka_sidecar.partition.write.appender import Appender
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.raw_entries import permits_of
+from kafka_sidecar.telemetry import metrics
 
 log = logging.getLogger(__name__)
 

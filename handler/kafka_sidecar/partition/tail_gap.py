@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from handler.errors import SidecarError
-from handler.partition.fold.fold import Fold
-from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import begins_right_behind
-from handler.partition.read.read_to_end import MustOpenAgain
-from handler.pulsar.entry import Position
-from handler.tasks import KeptAlive
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.partition.fold.fold import Fold
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.read.read_entries import begins_right_behind
+from kafka_sidecar.partition.read.read_to_end import MustOpenAgain
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.tasks import KeptAlive
 
 
 class PartitionWithTail(Protocol):

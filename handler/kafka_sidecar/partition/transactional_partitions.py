@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.clock import Clock
-from handler.coordination.followed_topic import Facts, FollowedTopic, stored_values
-from handler.ids import NewId
-from handler.pulsar.entry import Position
-from handler.pulsar.ports import Admin, Client
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.followed_topic import Facts, FollowedTopic, stored_values
+from kafka_sidecar.ids import NewId
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.ports import Admin, Client
 
 TransactionalPartitions = FollowedTopic[Position]
 

@@ -10,13 +10,13 @@ import asyncio
 import logging
 from typing import Final
 
-from handler.partition.fold.fold import BEFORE_ALL, Fold
-from handler.partition.fold.transactions import TransactionTable
-from handler.partition.log.entries import Content
-from handler.partition.log.port import EntryLog
-from handler.pulsar.entry import Position
-from handler.telemetry.limits import RateLimitedLog
-from handler.wire.records import CONTROL, TRANSACTIONAL
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
+from kafka_sidecar.partition.fold.transactions import TransactionTable
+from kafka_sidecar.partition.log.entries import Content
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.wire.records import CONTROL, TRANSACTIONAL
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from handler.pipelines.command import main
+from kafka_sidecar.pipelines.command import main
 
 sys.exit(main())

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from handler.errors import ConfigError, SidecarError
-from handler.pipelines.archive import command as archive
-from handler.pipelines.archive import replay_command as replay
-from handler.pipelines.audit import command as audit
-from handler.pipelines.mirror import command as mirror
-from handler.pipelines.mirror import groups_command as migrate_groups
-from handler.pipelines.options import Settings
-from handler.pipelines.reindex import command as reindex
+from kafka_sidecar.errors import ConfigError, SidecarError
+from kafka_sidecar.pipelines.archive import command as archive
+from kafka_sidecar.pipelines.archive import replay_command as replay
+from kafka_sidecar.pipelines.audit import command as audit
+from kafka_sidecar.pipelines.mirror import command as mirror
+from kafka_sidecar.pipelines.mirror import groups_command as migrate_groups
+from kafka_sidecar.pipelines.options import Settings
+from kafka_sidecar.pipelines.reindex import command as reindex
 
 PIPELINES: Final[Mapping[str, Any]] = {
     "mirror": mirror,

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from aiokafka.errors import KafkaError
 
-from handler.errors import SidecarError
-from handler.mirror.committed import commit
-from handler.pipelines.offsets import Offsets
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.mirror.committed import commit
+from kafka_sidecar.pipelines.offsets import Offsets
 
 log = logging.getLogger(__name__)
 

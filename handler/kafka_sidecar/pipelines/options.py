@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from handler.errors import ConfigError
-from handler.pipelines.kafka.cluster import Cluster
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.pipelines.kafka.cluster import Cluster
 
 LOCAL: Final = "local[*]"
 _COMMON: Final = (

@@ -1,6 +1,6 @@
 """What Spark's streaming queries have read, as committed offsets of Kafka consumer groups: one line in a job.
 
-    from handler.pipelines.progress import commit_progress
+    from kafka_sidecar.pipelines.progress import commit_progress
     commit_progress(spark, "localhost:9092")
 
 Spark keeps its place in its checkpoint and commits nothing, so lag tools, Pulsar's backlog and its retention are blind to it. What is
@@ -23,9 +23,9 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from handler.errors import SidecarError
-from handler.pipelines.committer import Committer
-from handler.pipelines.offsets import Offsets, of_sources
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.pipelines.committer import Committer
+from kafka_sidecar.pipelines.offsets import Offsets, of_sources
 
 log = logging.getLogger(__name__)
 

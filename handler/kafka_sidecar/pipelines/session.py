@@ -10,8 +10,8 @@ from typing import Final
 import pyspark
 from pyspark.sql import SparkSession
 
-import handler
-from handler.errors import ConfigError
+import kafka_sidecar
+from kafka_sidecar.errors import ConfigError
 
 # Of the version of Spark that is installed.
 KAFKA_SOURCE: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
@@ -44,7 +44,7 @@ def spark_session(
 
     ConfigError where Spark would run a task twice at the same time and the pipeline can't have that.
     """
-    place = str(Path(handler.__file__).parents[1])
+    place = str(Path(kafka_sidecar.__file__).parents[1])
     builder = SparkSession.builder.appName(f"kafka-sidecar {name}")
     if _SUBMITTED not in os.environ:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

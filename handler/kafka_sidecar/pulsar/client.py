@@ -11,14 +11,14 @@ import logging
 from functools import partial
 from typing import Final, Literal
 
-from handler.pulsar.connection import Connection, Keepalive
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import Unavailable, from_code
-from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.producer import SHARED, Producer
-from handler.pulsar.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse
-from handler.pulsar.reader import Reader
-from handler.tasks import Shared, every
+from kafka_sidecar.pulsar.connection import Connection, Keepalive
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import Unavailable, from_code
+from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
+from kafka_sidecar.pulsar.producer import SHARED, Producer
+from kafka_sidecar.pulsar.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse
+from kafka_sidecar.pulsar.reader import Reader
+from kafka_sidecar.tasks import Shared, every
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import cramjam
 
-from handler.errors import EntryUnreadable
+from kafka_sidecar.errors import EntryUnreadable
 
 NONE: Final = 0
 # A broker's entry is at most maxMessageSize compressed; what it says to unfold to is bounded too.

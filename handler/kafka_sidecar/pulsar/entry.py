@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 
 
 class Position(NamedTuple):

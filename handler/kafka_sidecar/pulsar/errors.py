@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.errors import SidecarError
+from kafka_sidecar.errors import SidecarError
 
 
 class PulsarError(SidecarError):

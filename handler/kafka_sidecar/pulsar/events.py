@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from handler.pulsar.entry import RawEntry
-from handler.pulsar.errors import PulsarError
+from kafka_sidecar.pulsar.entry import RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError
 
 
 class ProducerEvents(Protocol):

@@ -13,10 +13,10 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from handler.errors import ProtocolError
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.pulsar_api_pb2 import BaseCommand, BrokerEntryMetadata
-from handler.wire.crc import crc32c
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.pulsar_api_pb2 import BaseCommand, BrokerEntryMetadata
+from kafka_sidecar.wire.crc import crc32c
 
 _CHECKSUM: Final = 0x0E01
 _BROKER_ENTRY: Final = 0x0E02

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from handler.errors import EntryUnreadable
-from handler.pulsar.codecs import decompress
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+from kafka_sidecar.errors import EntryUnreadable
+from kafka_sidecar.pulsar.codecs import decompress
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 
 # So many are opened in half a second, in one piece. Zeros unfold to thousands of times what they were; Pulsar's producers batch a thousand.
 MAX_MESSAGES: Final = 250_000

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from handler.pulsar.client import Purpose
-from handler.pulsar.entry import CompactionStats, LogStats, Position
-from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.producer import SHARED
+from kafka_sidecar.pulsar.client import Purpose
+from kafka_sidecar.pulsar.entry import CompactionStats, LogStats, Position
+from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
+from kafka_sidecar.pulsar.producer import SHARED
 
 
 class BatchProducer(Protocol):
     @property
     def max_message_size(self) -> int: ...
     def send_batch(self, sequence: int, count: int, payload: bytes) -> None:
-        """`payload` holds so many messages, each with a key (see `handler.pulsar.messages`)."""
+        """`payload` holds so many messages, each with a key (see `kafka_sidecar.pulsar.messages`)."""
         ...
 
     def close(self) -> None: ...

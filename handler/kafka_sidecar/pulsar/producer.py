@@ -1,6 +1,6 @@
 """A producer on one Pulsar topic: pipelined SENDs, receipts in order, no retries of its own.
 
-What to do when it ends is the partition's decision (`handler.partition.write.appender`): only the fold
+What to do when it ends is the partition's decision (`kafka_sidecar.partition.write.appender`): only the fold
 knows what has landed.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from handler.pulsar.connection import Connection
-from handler.pulsar.errors import Fenced, PulsarError, Unavailable
-from handler.pulsar.events import ProducerEvents
-from handler.pulsar.frames import encode_send
-from handler.pulsar.pulsar_api_pb2 import BaseCommand, MessageMetadata
+from kafka_sidecar.pulsar.connection import Connection
+from kafka_sidecar.pulsar.errors import Fenced, PulsarError, Unavailable
+from kafka_sidecar.pulsar.events import ProducerEvents
+from kafka_sidecar.pulsar.frames import encode_send
+from kafka_sidecar.pulsar.pulsar_api_pb2 import BaseCommand, MessageMetadata
 
 Type = BaseCommand.Type
 

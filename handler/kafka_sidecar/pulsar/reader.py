@@ -5,11 +5,11 @@ from __future__ import annotations
 import uuid
 from typing import Final
 
-from handler.pulsar.connection import Connection
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.pulsar.events import ConsumerEvents
-from handler.pulsar.pulsar_api_pb2 import BaseCommand
+from kafka_sidecar.pulsar.connection import Connection
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents
+from kafka_sidecar.pulsar.pulsar_api_pb2 import BaseCommand
 
 Type = BaseCommand.Type
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from handler.clock import awake
+from kafka_sidecar.clock import awake
 
 BEAT_SECONDS: Final = 0.5
 # No client gives a request up earlier (request.timeout.ms is 30 s by default), and no loop is held for so long by mere work.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from handler.telemetry import metrics
+from kafka_sidecar.telemetry import metrics
 
 
 class ByteBudget:

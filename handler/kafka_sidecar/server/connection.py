@@ -16,20 +16,20 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from handler.apis.answer_share import AnswerShare, CountedFetchResponse
-from handler.apis.api import ANONYMOUS, BegunRequest, Response
-from handler.apis.promise import Promise
-from handler.apis.refused_batches import RefusedBatches
-from handler.errors import ProtocolError
-from handler.fleet.fleet import View
-from handler.server.awake import Awake
-from handler.server.budget import ByteBudget
-from handler.server.round_trip import round_trip
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
-from handler.turn_writer import TurnWriter
-from handler.wire.framing import FrameBuffer
-from handler.wire.message import Message
+from kafka_sidecar.apis.answer_share import AnswerShare, CountedFetchResponse
+from kafka_sidecar.apis.api import ANONYMOUS, BegunRequest, Response
+from kafka_sidecar.apis.promise import Promise
+from kafka_sidecar.apis.refused_batches import RefusedBatches
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.fleet.fleet import View
+from kafka_sidecar.server.awake import Awake
+from kafka_sidecar.server.budget import ByteBudget
+from kafka_sidecar.server.round_trip import round_trip
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.turn_writer import TurnWriter
+from kafka_sidecar.wire.framing import FrameBuffer
+from kafka_sidecar.wire.message import Message
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)

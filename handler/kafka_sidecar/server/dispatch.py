@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from handler.apis import BY_KEY, COORDINATED
-from handler.apis.a18_api_versions import unsupported_version
-from handler.apis.api import AnyApi, BegunRequest, Call, Client, Result, ServicesOf
-from handler.apis.late import LATE_AFTER_SECONDS
-from handler.apis.ordinary_produce import begin_ordinary
-from handler.errors import ProtocolError
-from handler.telemetry import metrics
-from handler.telemetry.latencies import Latency
-from handler.wire.headers import API_VERSIONS, RequestHeader, body_at, read_header, response_header
-from handler.wire.message import Message
-from handler.wire.produce_frame import PRODUCE
+from kafka_sidecar.apis import BY_KEY, COORDINATED
+from kafka_sidecar.apis.a18_api_versions import unsupported_version
+from kafka_sidecar.apis.api import AnyApi, BegunRequest, Call, Client, Result, ServicesOf
+from kafka_sidecar.apis.late import LATE_AFTER_SECONDS
+from kafka_sidecar.apis.ordinary_produce import begin_ordinary
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.latencies import Latency
+from kafka_sidecar.wire.headers import API_VERSIONS, RequestHeader, body_at, read_header, response_header
+from kafka_sidecar.wire.message import Message
+from kafka_sidecar.wire.produce_frame import PRODUCE
 
 _SIZE: Final = struct.Struct(">i")
 

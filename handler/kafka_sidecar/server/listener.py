@@ -8,15 +8,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, cast
 
-from handler.apis.answer_share import AnswerShare
-from handler.clock import awake
-from handler.errors import ConfigError
-from handler.server.awake import BEAT_SECONDS, Awake
-from handler.server.budget import ByteBudget
-from handler.server.connection import Dispatch, KafkaConnection
-from handler.tasks import KeptAlive, every
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.apis.answer_share import AnswerShare
+from kafka_sidecar.clock import awake
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.server.awake import BEAT_SECONDS, Awake
+from kafka_sidecar.server.budget import ByteBudget
+from kafka_sidecar.server.connection import Dispatch, KafkaConnection
+from kafka_sidecar.tasks import KeptAlive, every
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)

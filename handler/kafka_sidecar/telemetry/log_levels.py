@@ -6,7 +6,7 @@ import logging
 from typing import Final
 
 ROOT: Final = "root"
-PACKAGE: Final = "handler"
+PACKAGE: Final = "kafka_sidecar"
 # LogLevelConfig.VALID_LOG_LEVELS; Python has no finer one than DEBUG.
 LEVELS: Final = {
     "FATAL": logging.CRITICAL, "ERROR": logging.ERROR, "WARN": logging.WARNING, "INFO": logging.INFO, "DEBUG": logging.DEBUG,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import REGISTRY, Counter, Gauge
 
-from handler.telemetry.latencies import Latencies
-from handler.telemetry.totals import Total
+from kafka_sidecar.telemetry.latencies import Latencies
+from kafka_sidecar.telemetry.totals import Total
 
 REQUEST_SECONDS = Latencies(
     "kafka_sidecar_request_seconds", "From a request's last byte to its answer, by API.", "api",

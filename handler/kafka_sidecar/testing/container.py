@@ -13,8 +13,8 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 from testcontainers.core.network import Network
 
-from handler import __version__
-from handler.errors import SidecarError
+from kafka_sidecar import __version__
+from kafka_sidecar.errors import SidecarError
 
 PULSAR_IMAGE: Final = "apachepulsar/pulsar:4.2.4"
 # Their names on the network.

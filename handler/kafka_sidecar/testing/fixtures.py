@@ -1,4 +1,4 @@
-"""pytest fixtures: `pytest_plugins = ["handler.testing.fixtures"]` in conftest.py."""
+"""pytest fixtures: `pytest_plugins = ["kafka_sidecar.testing.fixtures"]` in conftest.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from handler.testing.container import PulsarKafkaContainer
+from kafka_sidecar.testing.container import PulsarKafkaContainer
 
 
 @pytest.fixture(scope="session")

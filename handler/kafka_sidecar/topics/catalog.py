@@ -16,18 +16,18 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from handler.coordination.lasting import LastingByKey
-from handler.pulsar.admin import AlreadyExists, DescribedTopic, PulsarAdmin
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable, Undescribed
-from handler.tasks import Pace, Shared
-from handler.telemetry.limits import RateLimitedLog
-from handler.topics.deletions import Deletions
-from handler.topics.listing import Listing
-from handler.topics.names import InvalidTopicName, TopicName, TopicNames
-from handler.topics.record_configs import ENTRY_FORMAT, PULSAR_FORMAT, RecordConfigs, record_configs
-from handler.topics.replication import Replication
-from handler.topics.skipped import skipped_of, skipping
+from kafka_sidecar.coordination.lasting import LastingByKey
+from kafka_sidecar.pulsar.admin import AlreadyExists, DescribedTopic, PulsarAdmin
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable, Undescribed
+from kafka_sidecar.tasks import Pace, Shared
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.topics.deletions import Deletions
+from kafka_sidecar.topics.listing import Listing
+from kafka_sidecar.topics.names import InvalidTopicName, TopicName, TopicNames
+from kafka_sidecar.topics.record_configs import ENTRY_FORMAT, PULSAR_FORMAT, RecordConfigs, record_configs
+from kafka_sidecar.topics.replication import Replication
+from kafka_sidecar.topics.skipped import skipped_of, skipping
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from handler.pulsar.admin import NoTopicPolicies, PulsarAdmin, persistence_quorums, retention
-from handler.pulsar.errors import PulsarError, Refused
-from handler.tasks import Shared
-from handler.topics.config_types import Operation
-from handler.topics.configs import Quorums, TopicSettings, altered
-from handler.topics.names import TopicName
-from handler.topics.retention import RETENTION_SET, Retention
+from kafka_sidecar.pulsar.admin import NoTopicPolicies, PulsarAdmin, persistence_quorums, retention
+from kafka_sidecar.pulsar.errors import PulsarError, Refused
+from kafka_sidecar.tasks import Shared
+from kafka_sidecar.topics.config_types import Operation
+from kafka_sidecar.topics.configs import Quorums, TopicSettings, altered
+from kafka_sidecar.topics.names import TopicName
+from kafka_sidecar.topics.retention import RETENTION_SET, Retention
 
 # Tools ask for all topics at once. Half of the admin client's connections are left to partitions that are opened.
 AT_ONCE: Final = 4

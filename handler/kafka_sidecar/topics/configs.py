@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from handler.config import ENTRY_FORMATS
-from handler.topics.config_types import Config, ConfigSource, ConfigType, InvalidConfig, Operation, number
-from handler.topics.record_configs import (
+from kafka_sidecar.config import ENTRY_FORMATS
+from kafka_sidecar.topics.config_types import Config, ConfigSource, ConfigType, InvalidConfig, Operation, number
+from kafka_sidecar.topics.record_configs import (
     CLEANUP_POLICY,
     DEFINITIONS,
     ENTRY_FORMAT,
@@ -28,7 +28,7 @@ from handler.topics.record_configs import (
     record_configs,
     with_config,
 )
-from handler.topics.retention import (
+from kafka_sidecar.topics.retention import (
     KEEPS_NOTHING,
     LIMITS,
     RETENTION_BYTES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from handler.topics.names import TopicName
+from kafka_sidecar.topics.names import TopicName
 
 # A question to Pulsar takes some seconds at the most: more topics are not deleted meanwhile. The answer about one that was forgotten is
 # believed.

@@ -12,10 +12,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from handler.errors import SidecarError
-from handler.tasks import KeptAlive, every
-from handler.telemetry.limits import RateLimitedLog
-from handler.topics.names import TopicName
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.tasks import KeptAlive, every
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.topics.names import TopicName
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

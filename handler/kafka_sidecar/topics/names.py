@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from handler.errors import SidecarError
+from kafka_sidecar.errors import SidecarError
 
 # Kafka's Topic.validate: these characters, and no more than 249 of them.
 MAX_LENGTH: Final = 249

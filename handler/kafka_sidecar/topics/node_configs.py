@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from handler.config import Config as Settings
-from handler.topics.config_types import Config, ConfigSource, ConfigType
-from handler.topics.configs import TopicSettings
+from kafka_sidecar.config import Config as Settings
+from kafka_sidecar.topics.config_types import Config, ConfigSource, ConfigType
+from kafka_sidecar.topics.configs import TopicSettings
 
 # MetadataVersion.4.2-IV1: what this node speaks is Kafka 4.2's. Kafka itself has had the config until 3.9.
 PROTOCOL_VERSION: Final = "4.2-IV1"

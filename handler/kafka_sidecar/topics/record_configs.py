@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from handler.config import ENTRY_FORMATS
-from handler.topics.config_types import ConfigType, InvalidConfig, Operation, number
+from kafka_sidecar.config import ENTRY_FORMATS
+from kafka_sidecar.topics.config_types import ConfigType, InvalidConfig, Operation, number
 
 ENTRY_FORMAT: Final = "entry.format"
 CLEANUP_POLICY: Final = "cleanup.policy"

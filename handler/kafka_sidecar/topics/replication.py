@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple
 
-from handler.pulsar.admin import COMPACTION, PulsarAdmin
-from handler.pulsar.errors import NotPermitted, PulsarError
-from handler.tasks import Shared
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.pulsar.admin import COMPACTION, PulsarAdmin
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError
+from kafka_sidecar.tasks import Shared
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from handler.topics.config_types import number
-from handler.topics.record_configs import MAX_INT
+from kafka_sidecar.topics.config_types import number
+from kafka_sidecar.topics.record_configs import MAX_INT
 
 RETENTION_MS: Final = "retention.ms"
 RETENTION_BYTES: Final = "retention.bytes"

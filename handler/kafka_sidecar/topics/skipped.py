@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from handler.pulsar.entry import Position
+from kafka_sidecar.pulsar.entry import Position
 
 PREFIX: Final = "kafka.skipped."
 # Of a topic. A property is not made for more, and who has more deletes records.

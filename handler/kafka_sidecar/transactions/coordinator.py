@@ -11,21 +11,21 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from handler.config import TransactionsConfig
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.shards import Shards
-from handler.coordination.term import Phase
-from handler.coordination.term_log import TermLog
-from handler.ids import NewProducerId
-from handler.tasks import InTurn, KeptAlive, Pace, every
-from handler.telemetry import metrics
-from handler.transactions import machine
-from handler.transactions.machine import Producer
-from handler.transactions.markers import Markers
-from handler.transactions.metadata import AT_REST, TopicPartition, TransactionMetadata, TransactionState
-from handler.transactions.records import TransactionRecord
-from handler.transactions.shard import Shard, ShardContext
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.config import TransactionsConfig
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.coordination.shards import Shards
+from kafka_sidecar.coordination.term import Phase
+from kafka_sidecar.coordination.term_log import TermLog
+from kafka_sidecar.ids import NewProducerId
+from kafka_sidecar.tasks import InTurn, KeptAlive, Pace, every
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.transactions import machine
+from kafka_sidecar.transactions.machine import Producer
+from kafka_sidecar.transactions.markers import Markers
+from kafka_sidecar.transactions.metadata import AT_REST, TopicPartition, TransactionMetadata, TransactionState
+from kafka_sidecar.transactions.records import TransactionRecord
+from kafka_sidecar.transactions.shard import Shard, ShardContext
+from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 

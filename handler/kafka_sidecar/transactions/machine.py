@@ -16,7 +16,7 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import Final
 
-from handler.transactions.metadata import (
+from kafka_sidecar.transactions.metadata import (
     COMPLETED,
     MAX_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -27,7 +27,7 @@ from handler.transactions.metadata import (
     TransactionState,
     is_exhausted,
 )
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.wire.error_code import ErrorCode
 
 Next = TransactionMetadata | ErrorCode
 

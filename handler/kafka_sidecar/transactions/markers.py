@@ -6,13 +6,13 @@ import asyncio
 import logging
 from typing import Final, Protocol
 
-from handler.coordination.lasting import Lasting
-from handler.errors import SidecarError
-from handler.tasks import Backoff, gathered
-from handler.telemetry.limits import RateLimitedLog
-from handler.transactions.metadata import TopicPartition, TransactionMetadata
-from handler.wire.control_records import EndTransactionMarker, write_marker
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.lasting import Lasting
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.tasks import Backoff, gathered
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.transactions.metadata import TopicPartition, TransactionMetadata
+from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
+from kafka_sidecar.wire.error_code import ErrorCode
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

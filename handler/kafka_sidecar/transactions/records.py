@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from handler.coordination.codec import Codec, LegacyReader, Pair
-from handler.coordination.home import Translation
-from handler.coordination.primitives import Reader, RecordUnreadable, compact_array, compact_text, text, varint
-from handler.transactions.metadata import NO_PRODUCER_ID, TransactionMetadata, TransactionState
+from kafka_sidecar.coordination.codec import Codec, LegacyReader, Pair
+from kafka_sidecar.coordination.home import Translation
+from kafka_sidecar.coordination.primitives import Reader, RecordUnreadable, compact_array, compact_text, text, varint
+from kafka_sidecar.transactions.metadata import NO_PRODUCER_ID, TransactionMetadata, TransactionState
 
 KEY_VERSION: Final = 0
 VERSION: Final = 1

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from handler.clock import Clock
-from handler.config import TransactionsConfig
-from handler.coordination.home import Names
-from handler.coordination.leaders import Identity
-from handler.coordination.named_topics import IdOf
-from handler.coordination.runtime import CoordinatorRuntime, InternalTopic
-from handler.ids import NewId, NewProducerId
-from handler.pulsar.ports import Admin, Client
-from handler.transactions.coordinator import Coordinator
-from handler.transactions.markers import Logs, Markers
-from handler.transactions.records import TransactionRecords
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.config import TransactionsConfig
+from kafka_sidecar.coordination.home import Names
+from kafka_sidecar.coordination.leaders import Identity
+from kafka_sidecar.coordination.named_topics import IdOf
+from kafka_sidecar.coordination.runtime import CoordinatorRuntime, InternalTopic
+from kafka_sidecar.ids import NewId, NewProducerId
+from kafka_sidecar.pulsar.ports import Admin, Client
+from kafka_sidecar.transactions.coordinator import Coordinator
+from kafka_sidecar.transactions.markers import Logs, Markers
+from kafka_sidecar.transactions.records import TransactionRecords
 
 SUBSCRIPTION: Final = "kafka-sidecar-transactions"
 

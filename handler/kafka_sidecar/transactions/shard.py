@@ -12,14 +12,14 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from handler.coordination.term import Term, TermState
-from handler.coordination.term_log import TermLog
-from handler.tasks import Backoff, KeptAlive, within
-from handler.telemetry import metrics
-from handler.transactions import machine
-from handler.transactions.markers import Markers
-from handler.transactions.metadata import AT_REST, COMPLETED, PREPARED, TransactionMetadata
-from handler.transactions.records import TransactionRecord
+from kafka_sidecar.coordination.term import Term, TermState
+from kafka_sidecar.coordination.term_log import TermLog
+from kafka_sidecar.tasks import Backoff, KeptAlive, within
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.transactions import machine
+from kafka_sidecar.transactions.markers import Markers
+from kafka_sidecar.transactions.metadata import AT_REST, COMPLETED, PREPARED, TransactionMetadata
+from kafka_sidecar.transactions.records import TransactionRecord
 
 log = logging.getLogger(__name__)
 

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from handler.errors import EntryUnreadable, ProtocolError
-from handler.partition.fold.fold import Fold, IndexAlarm
-from handler.partition.log.entries import Content, CountedFewer, read_entry
-from handler.partition.log.formats import KAFKA, PULSAR
-from handler.partition.log.formats.entry_format import FORMAT_PROPERTY
-from handler.partition.log.moved_start import MovedStart
-from handler.pulsar.entry import LogStats, Position, RawEntry
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.crc import crc32c
-from handler.wire.records import CHECKED_FROM, split_batches
+from kafka_sidecar.errors import EntryUnreadable, ProtocolError
+from kafka_sidecar.partition.fold.fold import Fold, IndexAlarm
+from kafka_sidecar.partition.log.entries import Content, CountedFewer, read_entry
+from kafka_sidecar.partition.log.formats import KAFKA, PULSAR
+from kafka_sidecar.partition.log.formats.entry_format import FORMAT_PROPERTY
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.pulsar.entry import LogStats, Position, RawEntry
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.crc import crc32c
+from kafka_sidecar.wire.records import CHECKED_FROM, split_batches
 
 # Of each kind: more of the same say nothing new. All are counted.
 FINDINGS_OF_A_KIND: Final = 20

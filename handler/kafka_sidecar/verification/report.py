@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from handler.verification.audit import Finding, Kind, PartitionReport, Severity, severity_of
+from kafka_sidecar.verification.audit import Finding, Kind, PartitionReport, Severity, severity_of
 
 
 def lines(report: PartitionReport) -> Iterator[str]:

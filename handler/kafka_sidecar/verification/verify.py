@@ -9,20 +9,20 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Final, TextIO
 
-from handler.config import Config
-from handler.errors import SidecarError
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.log.port import EntryLog
-from handler.partition.log_starts import stored_starts
-from handler.pulsar.entry import LogStats, Position
-from handler.pulsar.errors import PulsarError, TopicMissing
-from handler.pulsar.raw_entries import raw_entries_from
-from handler.topic_logs import opened
-from handler.topics.catalog import Catalog
-from handler.topics.names import InvalidTopicName
-from handler.verification import report
-from handler.verification.audit import Audit, PartitionReport
+from kafka_sidecar.config import Config
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.log_starts import stored_starts
+from kafka_sidecar.pulsar.entry import LogStats, Position
+from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing
+from kafka_sidecar.pulsar.raw_entries import raw_entries_from
+from kafka_sidecar.topic_logs import opened
+from kafka_sidecar.topics.catalog import Catalog
+from kafka_sidecar.topics.names import InvalidTopicName
+from kafka_sidecar.verification import report
+from kafka_sidecar.verification.audit import Audit, PartitionReport
 
 NAME: Final = "verify"
 # Entries on their way at a time. A larger one is 5 MiB.

@@ -14,8 +14,8 @@ from struct import Struct
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from handler.errors import ProtocolError
-from handler.wire.varint import MAX_TAGS, read_varint, unsigned_varint
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.wire.varint import MAX_TAGS, read_varint, unsigned_varint
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Reader")

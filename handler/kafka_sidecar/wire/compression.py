@@ -11,8 +11,8 @@ from typing import Final
 import cramjam
 from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 
-from handler.wire.crc import crc32c
-from handler.wire.records import CODEC_MASK, HEADER_SIZE, BatchHeader, BatchInvalid, BatchMalformed
+from kafka_sidecar.wire.crc import crc32c
+from kafka_sidecar.wire.records import CODEC_MASK, HEADER_SIZE, BatchHeader, BatchInvalid, BatchMalformed
 
 # How far a first guess at the size goes. A wrong one costs another try.
 _USUAL_RATIO: Final = 8

@@ -10,8 +10,8 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from handler.wire.crc import crc32c
-from handler.wire.records import (
+from kafka_sidecar.wire.crc import crc32c
+from kafka_sidecar.wire.records import (
     CONTROL,
     HEADER,
     HEADER_SIZE,
@@ -23,7 +23,7 @@ from handler.wire.records import (
     BatchMalformed,
     read_header,
 )
-from handler.wire.varint import unsigned_varint
+from kafka_sidecar.wire.varint import unsigned_varint
 
 _KEY: Final = struct.Struct(">hh")  # version, kind
 _VALUE: Final = struct.Struct(">hi")  # version, coordinator epoch

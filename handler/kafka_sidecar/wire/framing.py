@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from handler.errors import FrameTooLarge
+from kafka_sidecar.errors import FrameTooLarge
 
 _SIZE: Final = struct.Struct(">i")
 # An object for each of two bytes would be twenty times what they are.

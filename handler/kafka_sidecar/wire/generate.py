@@ -298,10 +298,10 @@ def _module(key: int) -> str:
         imports.append("from uuid import UUID")
     imports.append("")
     buffers = ["FlexibleWriter"] if "FlexibleWriter" in used else []
-    imports.append(f"from handler.wire.buffers import {', '.join([*buffers, 'Reader', 'Writer'])}")
+    imports.append(f"from kafka_sidecar.wire.buffers import {', '.join([*buffers, 'Reader', 'Writer'])}")
     if "ErrorCode" in used:
-        imports.append("from handler.wire.error_code import ErrorCode")
-    imports.append(f"from handler.wire.message import Message{', Struct' if '(Struct)' in used else ''}")
+        imports.append("from kafka_sidecar.wire.error_code import ErrorCode")
+    imports.append(f"from kafka_sidecar.wire.message import Message{', Struct' if '(Struct)' in used else ''}")
     head = [MADE, "", *imports, ""]
     head += [f'{name}: Final = Layout(">{layout}")' for layout, name in sorted(layouts.items())]
     return "\n".join(head).rstrip() + "\n\n\n" + "\n\n\n".join(bodies) + "\n"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from handler.errors import ProtocolError
-from handler.wire.message import Message
-from handler.wire.varint import skip_tagged_fields
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.wire.message import Message
+from kafka_sidecar.wire.varint import skip_tagged_fields
 
 API_VERSIONS: Final = 18
 _FIXED: Final = struct.Struct(">hhih")

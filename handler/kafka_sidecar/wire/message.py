@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Any, ClassVar, Self
 
-from handler.errors import ProtocolError
-from handler.wire.buffers import MAX_ELEMENTS, FlexibleReader, FlexibleWriter, Reader, Writer
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.wire.buffers import MAX_ELEMENTS, FlexibleReader, FlexibleWriter, Reader, Writer
 
 
 class Struct:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from handler.errors import ProtocolError
-from handler.wire.varint import read_varint, unsigned_varint
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.wire.varint import read_varint, unsigned_varint
 
 PRODUCE: Final = b"\0\0"  # how a request begins
 LOWEST: Final = 3

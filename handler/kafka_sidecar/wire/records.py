@@ -17,8 +17,8 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from handler.errors import ProtocolError
-from handler.wire.crc import crc32c
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.wire.crc import crc32c
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = HEADER.size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.errors import ProtocolError
+from kafka_sidecar.errors import ProtocolError
 
 # In one struct. Kafka's messages have at most ten.
 MAX_TAGS: Final = 1_000

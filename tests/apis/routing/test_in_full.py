@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from handler.apis.routing.in_full import exchange
-from handler.topics.names import TopicNames
-from handler.wire.error_code import ErrorCode
-from handler.wire.headers import response_header
-from handler.wire.messages.offset_fetch import (
+from kafka_sidecar.apis.routing.in_full import exchange
+from kafka_sidecar.topics.names import TopicNames
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.headers import response_header
+from kafka_sidecar.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

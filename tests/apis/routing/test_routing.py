@@ -10,38 +10,43 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from handler.apis.promise import settled
-from handler.coordination.directory import Leader
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.primitives import text
-from handler.errors import ProtocolError
-from handler.fleet.peers import PeerUnavailable
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import Member
-from handler.groups.records.subscription import read_parts, subscribed_topics, write_parts
-from handler.groups.vocabulary import CONSUMER_PROTOCOL
-from handler.server.dispatch import Dispatcher
-from handler.topics.names import TopicName
-from handler.wire.error_code import ErrorCode
-from handler.wire.headers import response_header
-from handler.wire.message import Message
-from handler.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from handler.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from handler.wire.messages.delete_topics import DeleteTopicsRequest
-from handler.wire.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest, DescribeGroupsResponse
-from handler.wire.messages.fetch import FetchRequest
-from handler.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from handler.wire.messages.metadata import MetadataRequest
-from handler.wire.messages.offset_commit import (
+from kafka_sidecar.apis.promise import settled
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.coordination.primitives import text
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.fleet.peers import PeerUnavailable
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.groups.classic.members import Member
+from kafka_sidecar.groups.records.subscription import read_parts, subscribed_topics, write_parts
+from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL
+from kafka_sidecar.server.dispatch import Dispatcher
+from kafka_sidecar.topics.names import TopicName
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.headers import response_header
+from kafka_sidecar.wire.message import Message
+from kafka_sidecar.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from kafka_sidecar.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kafka_sidecar.wire.messages.delete_topics import DeleteTopicsRequest
+from kafka_sidecar.wire.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest, DescribeGroupsResponse
+from kafka_sidecar.wire.messages.fetch import FetchRequest
+from kafka_sidecar.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafka_sidecar.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from kafka_sidecar.wire.messages.metadata import MetadataRequest
+from kafka_sidecar.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from handler.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics, OffsetFetchResponse
-from handler.wire.messages.produce import ProduceRequest
-from handler.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from kafka_sidecar.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from kafka_sidecar.wire.messages.produce import ProduceRequest
+from kafka_sidecar.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from tests.support.services import Client, Sidecar
 
 THERE = Leader("other", 2, "", "other:9000")

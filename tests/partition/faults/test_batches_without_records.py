@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from handler.wire.records import CONTROL, NO_PRODUCER_ID, read_header
+from kafka_sidecar.wire.records import CONTROL, NO_PRODUCER_ID, read_header
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, begin_append, fetch, open_partition

@@ -7,12 +7,12 @@ from contextlib import suppress
 
 import pytest
 
-from handler.partition.fold.extent import Extent
-from handler.partition.kept_values import extent_in
-from handler.partition.partition import Partition
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import Unavailable
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.fold.extent import Extent
+from kafka_sidecar.partition.kept_values import extent_in
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates

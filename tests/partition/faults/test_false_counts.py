@@ -8,9 +8,9 @@ import asyncio
 
 import pytest
 
-from handler.partition.partition import Partition
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, begin_append, fetch, open_partition

@@ -7,12 +7,12 @@ import asyncio
 
 import pytest
 
-from handler.partition.read import replay
-from handler.partition.read.read_entries import entries_from, first_entry
-from handler.pulsar.entry import Position
-from handler.pulsar.messages import write_batch
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.read import replay
+from kafka_sidecar.partition.read.read_entries import entries_from, first_entry
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.messages import write_batch
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates

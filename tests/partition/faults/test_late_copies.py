@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.partition.fold import transactions
-from handler.partition.partition import Partition
-from handler.partition.write.append import Append
-from handler.wire.control_records import EndTransactionMarker, write_marker
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.fold import transactions
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.write.append import Append
+from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog

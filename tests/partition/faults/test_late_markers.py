@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from handler.partition import kept_fold, partition
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.read import read_to_end
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition import kept_fold, partition
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.read import read_to_end
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.partition.fold.fold import Fold
-from handler.partition.fold.producer_states import ProducerMemory
-from handler.partition.log.basis import BatchSequence
-from handler.pulsar.entry import Position
+from kafka_sidecar.partition.fold.fold import Fold
+from kafka_sidecar.partition.fold.producer_states import ProducerMemory
+from kafka_sidecar.partition.log.basis import BatchSequence
+from kafka_sidecar.pulsar.entry import Position
 
 
 def kept_by(use: Callable[[], object]) -> int:

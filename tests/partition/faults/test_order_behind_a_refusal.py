@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from handler.partition import partition as module
-from handler.partition.write import appender, sender
-from handler.pulsar.entry import LogStats
-from handler.pulsar.errors import NOT_ALLOWED, TopicMissing, Unavailable
-from handler.wire.control_records import EndTransactionMarker, write_marker
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from kafka_sidecar.partition import partition as module
+from kafka_sidecar.partition.write import appender, sender
+from kafka_sidecar.pulsar.entry import LogStats
+from kafka_sidecar.pulsar.errors import NOT_ALLOWED, TopicMissing, Unavailable
+from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog, _Named
 from tests.support.memory_states import MemoryStates

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.partition.write import sender
-from handler.pulsar.events import ProducerEvents
-from handler.tasks import Backoff
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.write import sender
+from kafka_sidecar.pulsar.events import ProducerEvents
+from kafka_sidecar.tasks import Backoff
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.model.conduct import Caller
 from tests.model.connections import Writer
 from tests.support.batches import batch

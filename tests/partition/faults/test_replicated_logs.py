@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from handler.partition import opening
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.log.entries import read_entry
-from handler.partition.partition import Partition
-from handler.partition.write.append import Append
-from handler.pulsar.errors import Unavailable
-from handler.wire.control_records import EndTransactionMarker, write_marker
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition import opening
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.log.entries import read_entry
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.write.append import Append
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog

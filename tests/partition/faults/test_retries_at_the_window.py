@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from handler.partition.partition import PartitionLimits
-from handler.partition.read.replay import PIECE_BYTES
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.partition import PartitionLimits
+from kafka_sidecar.partition.read.replay import PIECE_BYTES
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates

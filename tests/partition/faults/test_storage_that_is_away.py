@@ -7,14 +7,14 @@ import contextlib
 
 import pytest
 
-from handler.partition import opening
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.partition import Partition
-from handler.partition.read import catch_up_reader, catch_up_readers, log_start
-from handler.partition.read.fetch_cache import FetchedRun
-from handler.pulsar import raw_entries
-from handler.pulsar.errors import Unavailable
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition import opening
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.read import catch_up_reader, catch_up_readers, log_start
+from kafka_sidecar.partition.read.fetch_cache import FetchedRun
+from kafka_sidecar.pulsar import raw_entries
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog

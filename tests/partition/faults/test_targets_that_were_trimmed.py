@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from handler.partition.log.entries import read_entry
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.log.entries import read_entry
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.partition.faults.test_replicated_logs import numbered, opened, values_of
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog

@@ -9,9 +9,9 @@ import logging
 
 import pytest
 
-from handler.partition import late_transactions
-from handler.partition.partition import Partition
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.partition import late_transactions
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates

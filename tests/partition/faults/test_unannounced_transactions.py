@@ -10,9 +10,9 @@ import asyncio
 
 import pytest
 
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.partition import Partition
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates

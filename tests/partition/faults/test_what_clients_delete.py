@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.partition import Partition
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from handler.partition.fold.fold import Fold
-from handler.partition.read import replay
-from handler.partition.read.replay import Replay
-from handler.pulsar.entry import RawEntry
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.fold.fold import Fold
+from kafka_sidecar.partition.read import replay
+from kafka_sidecar.partition.read.replay import Replay
+from kafka_sidecar.pulsar.entry import RawEntry
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates

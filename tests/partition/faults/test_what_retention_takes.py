@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.partition.log.port import LogReader
-from handler.partition.partition import Partition
-from handler.partition.write.sender import MAX_ENTRIES_IN_FLIGHT
-from handler.pulsar.entry import LogStats, Position
-from handler.pulsar.events import ConsumerEvents
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.log.port import LogReader
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.write.sender import MAX_ENTRIES_IN_FLIGHT
+from kafka_sidecar.pulsar.entry import LogStats, Position
+from kafka_sidecar.pulsar.events import ConsumerEvents
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
@@ -376,7 +376,7 @@ async def test_what_is_known_is_learnt_again_before_retention_takes_it() -> None
 
 
 async def test_what_stands_behind_a_gap_does_not_make_it_too_wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.partition.read.replay.TOO_FAR_ENTRIES", 50)
+    monkeypatch.setattr("kafka_sidecar.partition.read.replay.TOO_FAR_ENTRIES", 50)
     log = MemoryLog()
     partition, offset = await a_batch_before_the_window(log)
     log.roll()
@@ -405,7 +405,7 @@ async def test_an_append_does_not_wait_where_retention_took_all_behind_a_gap(mar
 
 
 async def test_a_broker_that_is_silent_while_the_log_is_read_back_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.pulsar.raw_entries.ENTRY_SECONDS", 0.1)
+    monkeypatch.setattr("kafka_sidecar.pulsar.raw_entries.ENTRY_SECONDS", 0.1)
     log = MemoryLog()
     before, offset = await a_batch_before_the_window(log)
     before.close()
@@ -506,7 +506,7 @@ async def test_a_gap_while_it_is_asked_what_is_left_does_not_end_the_past() -> N
 
 async def test_markers_are_what_is_left_of_a_log_whose_producers_were_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retention takes the records between the opening and the first append. No reader is given what stands behind them."""
-    monkeypatch.setattr("handler.pulsar.raw_entries.ENTRY_SECONDS", 0.05)
+    monkeypatch.setattr("kafka_sidecar.pulsar.raw_entries.ENTRY_SECONDS", 0.05)
     log, states = MemoryLog(), MemoryStates()
     before = open_partition(log, "kafka-sidecar-a", states=states)
     await append(before, numbered(0))

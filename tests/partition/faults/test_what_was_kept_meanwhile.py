@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from handler.coordination.kept_places import Kept
-from handler.partition.fold.fold import Fold
-from handler.partition.fold.kept_producers import KnownProducers
-from handler.partition.partition import Partition
-from handler.pulsar.errors import Unavailable
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.kept_places import Kept
+from kafka_sidecar.partition.fold.fold import Fold
+from kafka_sidecar.partition.fold.kept_producers import KnownProducers
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
@@ -278,7 +278,7 @@ async def test_who_has_read_all_that_follows_a_value_goes_on_from_it(natives: in
 @pytest.mark.parametrize("trims", [False, True])
 async def test_what_another_keeps_while_it_is_asked_for_marks_is_what_is_gone_on_from(trims: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Very much stands behind the first value. The second one ends behind the window's beginning."""
-    monkeypatch.setattr("handler.partition.read.replay.TOO_FAR_ENTRIES", 50)
+    monkeypatch.setattr("kafka_sidecar.partition.read.replay.TOO_FAR_ENTRIES", 50)
     log, states = MemoryLog(), MemoryStates()
     offset = await five_that_were_kept(log, states)
     log.roll()

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from handler.partition.fold.fold import Fold, Folded, IndexAlarm
-from handler.partition.fold.log_times import DAY_MS
-from handler.partition.fold.producers import UNJUDGED
-from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer
-from handler.partition.log.entries import Content
-from handler.partition.log.formats import PULSAR
-from handler.pulsar.entry import Position
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID, NO_SEQUENCE, split_batches
+from kafka_sidecar.partition.fold.fold import Fold, Folded, IndexAlarm
+from kafka_sidecar.partition.fold.log_times import DAY_MS
+from kafka_sidecar.partition.fold.producers import UNJUDGED
+from kafka_sidecar.partition.log.basis import UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer
+from kafka_sidecar.partition.log.entries import Content
+from kafka_sidecar.partition.log.formats import PULSAR
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import NO_PRODUCER_ID, NO_SEQUENCE, split_batches
 from tests.support.batches import batch
 
 WRITERS = (b"kafka-sidecar-a", b"kafka-sidecar-b")

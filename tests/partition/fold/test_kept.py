@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.fold import kept
-from handler.partition.fold.fold import BEFORE_ALL, Fold
-from handler.partition.fold.left_open import LeftOpen, Undone
-from handler.partition.fold.transactions import TransactionTable
-from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis
-from handler.partition.log.entries import Content
-from handler.pulsar.entry import Position
-from handler.wire.control_records import EndTransactionMarker, write_marker
-from handler.wire.records import all_batches
+from kafka_sidecar.partition.fold import kept
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
+from kafka_sidecar.partition.fold.left_open import LeftOpen, Undone
+from kafka_sidecar.partition.fold.transactions import TransactionTable
+from kafka_sidecar.partition.log.basis import UNKNOWN_PRODUCER, Basis
+from kafka_sidecar.partition.log.entries import Content
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
+from kafka_sidecar.wire.records import all_batches
 from tests.support.batches import batch
 
 Step = tuple[str, int, int, int]  # what, producer, sequence, number of its transaction

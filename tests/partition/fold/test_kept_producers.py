@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.fold import kept as kept_fold
-from handler.partition.fold.fold import BEFORE_ALL, Fold
-from handler.partition.fold.kept_producers import KnownProducers
-from handler.partition.fold.log_times import DAY_MS
-from handler.partition.fold.transactions import TransactionTable
-from handler.partition.log.basis import Basis, BatchSequence, KnownProducer
-from handler.partition.log.entries import Content
-from handler.pulsar.entry import Position
-from handler.wire.records import all_batches
+from kafka_sidecar.partition.fold import kept as kept_fold
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
+from kafka_sidecar.partition.fold.kept_producers import KnownProducers
+from kafka_sidecar.partition.fold.log_times import DAY_MS
+from kafka_sidecar.partition.fold.transactions import TransactionTable
+from kafka_sidecar.partition.log.basis import Basis, BatchSequence, KnownProducer
+from kafka_sidecar.partition.log.entries import Content
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.wire.records import all_batches
 from tests.support.batches import batch
 
 Written = tuple[int, int, int]  # producer, sequence, up to which entry its writer had folded

@@ -7,7 +7,7 @@ from copy import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.fold.left_open import ByProducer, Undone
+from kafka_sidecar.partition.fold.left_open import ByProducer, Undone
 
 _undone = st.builds(
     lambda producer_id, first, length: Undone(producer_id, first, first + length), st.integers(1, 3), st.integers(0, 20), st.integers(1, 5)

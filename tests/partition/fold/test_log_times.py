@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from handler.partition.fold.log_times import DAY_MS, MARKS, NOWHERE, LogTimes, Mark
-from handler.pulsar.entry import Position
+from kafka_sidecar.partition.fold.log_times import DAY_MS, MARKS, NOWHERE, LogTimes, Mark
+from kafka_sidecar.pulsar.entry import Position
 
 HOUR_MS = DAY_MS // MARKS
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.fold.packed_states import _HEAD_BYTES, PackedStates, _ordinary
-from handler.partition.fold.producer_state import ANY_SEQUENCE, Before, ProducerState, WrittenBatch
-from handler.partition.log.basis import KnownProducer
-from handler.pulsar.entry import Position
+from kafka_sidecar.partition.fold.packed_states import _HEAD_BYTES, PackedStates, _ordinary
+from kafka_sidecar.partition.fold.producer_state import ANY_SEQUENCE, Before, ProducerState, WrittenBatch
+from kafka_sidecar.partition.log.basis import KnownProducer
+from kafka_sidecar.pulsar.entry import Position
 
 _int32, _int64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
 _positions = st.builds(Position, _int64, _int64)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.fold.log_times import DAY_MS
-from handler.partition.fold.producer_state import Before, ProducerState, Unjudged
-from handler.partition.fold.producer_states import AWAKE_BYTES, AWAKE_SHARE, ProducerMemory, ProducerStates
-from handler.partition.fold.transactions import TransactionTable
-from handler.partition.log.basis import UNKNOWN_PRODUCER, BatchSequence, KnownProducer
-from handler.pulsar.entry import Position
+from kafka_sidecar.partition.fold.log_times import DAY_MS
+from kafka_sidecar.partition.fold.producer_state import Before, ProducerState, Unjudged
+from kafka_sidecar.partition.fold.producer_states import AWAKE_BYTES, AWAKE_SHARE, ProducerMemory, ProducerStates
+from kafka_sidecar.partition.fold.transactions import TransactionTable
+from kafka_sidecar.partition.log.basis import UNKNOWN_PRODUCER, BatchSequence, KnownProducer
+from kafka_sidecar.pulsar.entry import Position
 
 
 class Counted:

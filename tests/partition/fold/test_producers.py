@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.fold.log_times import DAY_MS
-from handler.partition.fold.producer_state import ANY_SEQUENCE, REMEMBERED_BATCHES, THE_PAST, Unjudged
-from handler.partition.fold.producers import UNJUDGED, ProducerTable
-from handler.partition.log.basis import UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer
-from handler.pulsar.entry import Position
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import MAX_SEQUENCE, next_sequence
+from kafka_sidecar.partition.fold.log_times import DAY_MS
+from kafka_sidecar.partition.fold.producer_state import ANY_SEQUENCE, REMEMBERED_BATCHES, THE_PAST, Unjudged
+from kafka_sidecar.partition.fold.producers import UNJUDGED, ProducerTable
+from kafka_sidecar.partition.log.basis import UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import MAX_SEQUENCE, next_sequence
 
 
 def _write(table: ProducerTable, batch: BatchSequence, offset: int) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.fold.recent_ends import MOST, RecentEnds
-from handler.pulsar.entry import Position
+from kafka_sidecar.partition.fold.recent_ends import MOST, RecentEnds
+from kafka_sidecar.pulsar.entry import Position
 
 
 @given(st.integers(0, 5), st.integers(1, 3 * MOST), st.integers(0, 2**40))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.fold.left_open import LeftOpen
-from handler.partition.fold.transactions import (
+from kafka_sidecar.partition.fold.left_open import LeftOpen
+from kafka_sidecar.partition.fold.transactions import (
     ENDED_BYTES,
     MAX_ENDED,
     AbortedTransaction,
@@ -16,7 +16,7 @@ from handler.partition.fold.transactions import (
     MarkerIs,
     TransactionTable,
 )
-from handler.partition.log.basis import NO_TRANSACTION
+from kafka_sidecar.partition.log.basis import NO_TRANSACTION
 
 # Of a few producers: a batch or a marker, of the present transaction, of one some numbers before, or of the next one.
 Step = tuple[int, str, int]

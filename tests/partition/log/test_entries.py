@@ -13,17 +13,17 @@ from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.errors import EntryUnreadable
-from handler.partition.fold.producers import Verdict
-from handler.partition.log.basis import BASIS_PROPERTY, KnownProducer
-from handler.partition.log.entries import read_entry, read_headers, served_data
-from handler.partition.log.formats import PULSAR
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
-from handler.pulsar.raw_entries import permits_of
-from handler.wire.control_records import placeholder
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import empty_batch, with_base_offsets
+from kafka_sidecar.errors import EntryUnreadable
+from kafka_sidecar.partition.fold.producers import Verdict
+from kafka_sidecar.partition.log.basis import BASIS_PROPERTY, KnownProducer
+from kafka_sidecar.partition.log.entries import read_entry, read_headers, served_data
+from kafka_sidecar.partition.log.formats import PULSAR
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+from kafka_sidecar.pulsar.raw_entries import permits_of
+from kafka_sidecar.wire.control_records import placeholder
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import empty_batch, with_base_offsets
 from tests.support.batches import batch
 from tests.support.records import records_in
 

@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from handler.errors import EntryUnreadable
-from handler.partition import unfolding as unfolding_
-from handler.partition.log import large_entries
-from handler.partition.log.entries import MAX_BATCHES, read_entry
-from handler.partition.log.large_entries import (
+from kafka_sidecar.errors import EntryUnreadable
+from kafka_sidecar.partition import unfolding as unfolding_
+from kafka_sidecar.partition.log import large_entries
+from kafka_sidecar.partition.log.entries import MAX_BATCHES, read_entry
+from kafka_sidecar.partition.log.large_entries import (
     LARGE_BATCH,
     LARGE_COMPRESSED,
     LARGE_MESSAGES,
@@ -20,11 +20,11 @@ from handler.partition.log.large_entries import (
     LargeEntries,
     unfolded_size,
 )
-from handler.partition.unfolding import unfolding
-from handler.pulsar.codecs import compress
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+from kafka_sidecar.partition.unfolding import unfolding
+from kafka_sidecar.pulsar.codecs import compress
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.turns import longest_turn

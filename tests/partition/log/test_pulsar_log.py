@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.log.pulsar_log import PulsarLog
-from handler.pulsar.entry import LedgerInfo, LogStats, Position
-from handler.pulsar.errors import TopicMissing, Unavailable
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.log.pulsar_log import PulsarLog
+from kafka_sidecar.pulsar.entry import LedgerInfo, LogStats, Position
+from kafka_sidecar.pulsar.errors import TopicMissing, Unavailable
 from tests.support.stored_topics import PlainTopic
 
 ENTRIES = 10
@@ -137,7 +137,7 @@ async def test_the_last_entry_that_readers_are_given_is_found_behind_any_number_
 
 
 async def test_a_log_of_very_many_markers_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.partition.log.pulsar_log.PULSAR_MARKERS_AT_MOST", 48)
+    monkeypatch.setattr("kafka_sidecar.partition.log.pulsar_log.PULSAR_MARKERS_AT_MOST", 48)
     broker = Broker(9, set())
     with pytest.raises(Unavailable, match="48 entries of t-partition-0 are markers"):
         await log_over(broker).last_readable(Position(9, 9), BEFORE_ALL)

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from handler.partition.log.entries import read_entry
-from handler.partition.partition import TAIL_IDLE_SECONDS
-from handler.partition.read.fetch_cache import ReadAhead
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import NOT_ALLOWED
-from handler.pulsar.raw_entries import Patience
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.log.entries import read_entry
+from kafka_sidecar.partition.partition import TAIL_IDLE_SECONDS
+from kafka_sidecar.partition.read.fetch_cache import ReadAhead
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import NOT_ALLOWED
+from kafka_sidecar.pulsar.raw_entries import Patience
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog
@@ -67,7 +67,7 @@ async def test_copies_far_apart_in_the_log_are_one_record_for_everybody() -> Non
 
 
 async def test_who_has_not_looked_for_a_while_looks_before_it_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.partition.write.appender.STALE_FOLD_SECONDS", 0.02)
+    monkeypatch.setattr("kafka_sidecar.partition.write.appender.STALE_FOLD_SECONDS", 0.02)
     log = MemoryLog()
     ours, theirs = open_partition(log), open_partition(log, "kafka-sidecar-other")
     await append(ours, numbered(0))
@@ -84,7 +84,7 @@ async def test_who_has_not_looked_for_a_while_looks_before_it_writes(monkeypatch
 
 
 async def test_more_consumers_than_readers_are_all_served_and_do_not_take_each_other_s_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.partition.read.catch_up_reader.SHARED_DISTANCE", 0)
+    monkeypatch.setattr("kafka_sidecar.partition.read.catch_up_reader.SHARED_DISTANCE", 0)
     log = MemoryLog()
     for number in range(400):
         log.write(batch(b"%d" % number))

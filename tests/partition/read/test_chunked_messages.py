@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from handler.partition.read import chunked_messages
-from handler.partition.read.timestamp_search import TimestampAndOffset, by_time
-from handler.pulsar.codecs import compress
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.read import chunked_messages
+from kafka_sidecar.partition.read.timestamp_search import TimestampAndOffset, by_time
+from kafka_sidecar.pulsar.codecs import compress
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, fetch, open_partition, read_all

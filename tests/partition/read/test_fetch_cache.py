@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, PartitionCache
-from handler.wire.control_records import placeholder
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import split_batches
+from kafka_sidecar.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, PartitionCache
+from kafka_sidecar.wire.control_records import placeholder
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import split_batches
 from tests.support.batches import batch
 
 DATA = batch(b"a", b"b")

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from handler.partition.read.log_end import LogEnd
-from handler.pulsar.errors import Unavailable
+from kafka_sidecar.partition.read.log_end import LogEnd
+from kafka_sidecar.pulsar.errors import Unavailable
 
 
 class Broker:

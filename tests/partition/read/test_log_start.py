@@ -7,14 +7,14 @@ import contextlib
 
 import pytest
 
-from handler.errors import SidecarError
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.read.log_start import LogStart
-from handler.partition.read.read_entries import NothingToRead, first_entry
-from handler.pulsar import raw_entries
-from handler.pulsar.entry import LogStats, Position
-from handler.pulsar.raw_entries import NoEntryCame
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.read.log_start import LogStart
+from kafka_sidecar.partition.read.read_entries import NothingToRead, first_entry
+from kafka_sidecar.pulsar import raw_entries
+from kafka_sidecar.pulsar.entry import LogStats, Position
+from kafka_sidecar.pulsar.raw_entries import NoEntryCame
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, open_partition

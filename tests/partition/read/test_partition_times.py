@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from handler.partition.partition import Partition
-from handler.partition.read import partition_times, timestamp_search
-from handler.partition.read.time_index import MAX_BYTES
-from handler.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import Unavailable
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.read import partition_times, timestamp_search
+from kafka_sidecar.partition.read.time_index import MAX_BYTES
+from kafka_sidecar.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates

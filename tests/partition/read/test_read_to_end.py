@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from handler.pulsar.errors import Unavailable
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.model.connections import Reader
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
@@ -128,7 +128,7 @@ async def test_who_gives_up_waiting_for_an_entry_leaves_no_waiter() -> None:
 @pytest.mark.parametrize("roll", [False, True])
 async def test_markers_at_the_end_of_the_log_keep_nobody_waiting(roll: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers before 3.3 say that the last entry is one that no reader is given."""
-    monkeypatch.setattr("handler.partition.read.read_to_end.ARRIVAL_SECONDS", 0.05)
+    monkeypatch.setattr("kafka_sidecar.partition.read.read_to_end.ARRIVAL_SECONDS", 0.05)
     log = MemoryLog()
     log.write(batch(b"0"))
     for _ in range(3):

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from handler.partition.fold.fold import Fold
-from handler.partition.opening import ENTRIES_BEFORE_END
-from handler.partition.read.replay import Replay
-from handler.pulsar.entry import LogStats, Position, RawEntry
-from handler.pulsar.errors import NotPermitted, Unavailable
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.fold.fold import Fold
+from kafka_sidecar.partition.opening import ENTRIES_BEFORE_END
+from kafka_sidecar.partition.read.replay import Replay
+from kafka_sidecar.pulsar.entry import LogStats, Position, RawEntry
+from kafka_sidecar.pulsar.errors import NotPermitted, Unavailable
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, begin_append, open_partition, read_all
@@ -173,7 +173,7 @@ async def test_a_dispatcher_that_goes_back_tells_nothing_new(monkeypatch: pytest
 
 
 async def test_a_past_of_more_entries_than_permits_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.partition.read.replay.PIECE_PERMITS", 3)
+    monkeypatch.setattr("kafka_sidecar.partition.read.replay.PIECE_PERMITS", 3)
     partition = open_partition(a_log())
     await partition.opened()
     assert (await append(partition, numbered(ENTRIES - 1))).base_offset == ENTRIES - 1
@@ -202,7 +202,7 @@ async def test_a_log_that_ends_in_more_markers_than_are_read_back_has_its_end_an
 ) -> None:
     """Brokers before 3.3 say that the last entry is a marker, later ones name the one that readers are given last."""
     # An entry that is not named is waited for: here it must not be.
-    monkeypatch.setattr("handler.partition.read.read_to_end.ARRIVAL_SECONDS", 0.05 if names_markers else 3_600)
+    monkeypatch.setattr("kafka_sidecar.partition.read.read_to_end.ARRIVAL_SECONDS", 0.05 if names_markers else 3_600)
     log = MemoryLog(names_markers=names_markers)
     for number in range(3):
         log.write(batch(b"of %d" % number, producer_id=number, epoch=0, sequence=0))

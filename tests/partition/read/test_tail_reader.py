@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from handler.partition.partition import Partition
-from handler.partition.read import tail_reader
-from handler.pulsar.entry import RawEntry
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.read import tail_reader
+from kafka_sidecar.pulsar.entry import RawEntry
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, open_partition, read_all

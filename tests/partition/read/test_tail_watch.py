@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.partition.partition import Partition
-from handler.partition.read import tail_watch
-from handler.partition.read.tail_reader import TailReader
-from handler.pulsar import raw_entries
-from handler.pulsar.entry import Position, RawEntry
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.read import tail_watch
+from kafka_sidecar.partition.read.tail_reader import TailReader
+from kafka_sidecar.pulsar import raw_entries
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.model.connections import Reader
 from tests.support.batches import batch
 from tests.support.fake_broker import until

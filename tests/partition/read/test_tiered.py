@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.partition.read.tiered import earliest_local, earliest_pending_upload, latest_tiered
+from kafka_sidecar.partition.read.tiered import earliest_local, earliest_pending_upload, latest_tiered
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import open_partition

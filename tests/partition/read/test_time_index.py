@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.kept_state_pb2 import TimeIndex as KeptTimeIndex
-from handler.partition.read import time_index
-from handler.partition.read.time_index import MAX_STRETCHES, TimeIndex
-from handler.pulsar.entry import Position
+from kafka_sidecar.partition.kept_state_pb2 import TimeIndex as KeptTimeIndex
+from kafka_sidecar.partition.read import time_index
+from kafka_sidecar.partition.read.time_index import MAX_STRETCHES, TimeIndex
+from kafka_sidecar.pulsar.entry import Position
 
 BEGIN = Position(3, 0)
 Entry = tuple[Position, int, int, int, int]

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.errors import EntryUnreadable
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.partition import Partition
-from handler.partition.read import time_index, timestamp_search
-from handler.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset, by_time, greatest_timestamp
-from handler.pulsar.entry import LedgerInfo, LogStats, Position
-from handler.pulsar.errors import Refused, Unavailable
-from handler.pulsar.raw_entries import FIRST_PERMITS
+from kafka_sidecar.errors import EntryUnreadable
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.read import time_index, timestamp_search
+from kafka_sidecar.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset, by_time, greatest_timestamp
+from kafka_sidecar.pulsar.entry import LedgerInfo, LogStats, Position
+from kafka_sidecar.pulsar.errors import Refused, Unavailable
+from kafka_sidecar.pulsar.raw_entries import FIRST_PERMITS
 from tests.support.batches import batch, records_batch, with_header
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import append, open_partition

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from handler.partition.write.append import Append, pass_on
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import read_produced
+from kafka_sidecar.partition.write.append import Append, pass_on
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import read_produced
 from tests.support.batches import batch
 from tests.support.partitions import Outcome
 

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from handler.partition.write.append import Append
-from handler.partition.write.in_flight import BASIS_BYTES, BatchesInFlight
-from handler.wire.control_records import EndTransactionMarker, write_marker
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import read_header, read_produced
+from kafka_sidecar.partition.write.append import Append
+from kafka_sidecar.partition.write.in_flight import BASIS_BYTES, BatchesInFlight
+from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import read_header, read_produced
 from tests.support.batches import batch
 from tests.support.partitions import Outcome
 

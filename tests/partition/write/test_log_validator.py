@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from handler.partition.log.formats import KAFKA, PULSAR, EntryFormat
-from handler.partition.log.log_config import AS_IT_COMES, LogConfig
-from handler.partition.write.log_validator import BatchRefused, check_ahead, validate
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import CODEC_MASK, LOG_APPEND_TIME, read_header, read_produced
+from kafka_sidecar.partition.log.formats import KAFKA, PULSAR, EntryFormat
+from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
+from kafka_sidecar.partition.write.log_validator import BatchRefused, check_ahead, validate
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import CODEC_MASK, LOG_APPEND_TIME, read_header, read_produced
 from tests.support.batches import batch, records_batch
 
 NOW = 1_000_000

@@ -6,14 +6,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from handler.partition.fold.producers import ProducerTable
-from handler.partition.log.basis import BatchSequence
-from handler.partition.write.append import Append
-from handler.partition.write.in_flight import BatchesInFlight
-from handler.partition.write.precheck import is_next_of_producer, precheck
-from handler.pulsar.entry import Position
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import MAX_SEQUENCE, read_produced
+from kafka_sidecar.partition.fold.producers import ProducerTable
+from kafka_sidecar.partition.log.basis import BatchSequence
+from kafka_sidecar.partition.write.append import Append
+from kafka_sidecar.partition.write.in_flight import BatchesInFlight
+from kafka_sidecar.partition.write.precheck import is_next_of_producer, precheck
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import MAX_SEQUENCE, read_produced
 from tests.support.batches import batch
 from tests.support.partitions import Outcome
 

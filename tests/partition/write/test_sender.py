@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from handler.partition.fold.producers import Verdict
-from handler.pulsar.errors import Unavailable
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.fold.producers import Verdict
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.model.connections import Writer
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog

@@ -7,13 +7,13 @@ import asyncio
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from handler.partition import unfolding
-from handler.partition.log.formats import PULSAR
-from handler.partition.log.log_config import AS_IT_COMES, LogConfig
-from handler.partition.partition import Partition
-from handler.partition.write.append import Append
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import read_produced
+from kafka_sidecar.partition import unfolding
+from kafka_sidecar.partition.log.formats import PULSAR
+from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
+from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.write.append import Append
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import read_produced
 from tests.support.batches import batch, with_header
 from tests.support.memory_log import MemoryLog
 from tests.support.partitions import Outcome, append, begin, begin_append, open_partition, read_all

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.pipelines.archive.layout import (
+from kafka_sidecar.pipelines.archive.layout import (
     BatchRange,
     Contents,
     Ranges,

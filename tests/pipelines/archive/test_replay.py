@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 from aiokafka.record.memory_records import MemoryRecords
 
-from handler.pipelines.archive.replay import BATCH_BYTES, ReplayFailed, batches
-from handler.pipelines.kafka.copied_batches import CopiedBatch, Span
+from kafka_sidecar.pipelines.archive.replay import BATCH_BYTES, ReplayFailed, batches
+from kafka_sidecar.pipelines.kafka.copied_batches import CopiedBatch, Span
 
 
 @dataclass

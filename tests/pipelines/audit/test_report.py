@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from handler.pipelines.audit.report import bars, page
+from kafka_sidecar.pipelines.audit.report import bars, page
 
 
 def test_a_page_needs_nothing_else_and_escapes_what_it_shows() -> None:

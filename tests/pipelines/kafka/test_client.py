@@ -10,22 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from handler import pipelines
-from handler.pipelines.kafka.client import NEWEST, OLDEST, Refused, _Request
-from handler.wire.error_code import ErrorCode
-from handler.wire.headers import body_at, read_header, response_header
-from handler.wire.message import Message
-from handler.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
-from handler.wire.messages.fetch import FetchRequest, FetchResponse
+from kafka_sidecar import pipelines
+from kafka_sidecar.pipelines.kafka.client import NEWEST, OLDEST, Refused, _Request
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.headers import body_at, read_header, response_header
+from kafka_sidecar.wire.message import Message
+from kafka_sidecar.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from kafka_sidecar.wire.messages.fetch import FetchRequest, FetchResponse
 
 
 def asked() -> set[type[Message]]:
     """All requests that the pipelines' modules name."""
     found = set()
-    for module in pkgutil.walk_packages(pipelines.__path__, "handler.pipelines."):
+    for module in pkgutil.walk_packages(pipelines.__path__, "kafka_sidecar.pipelines."):
         source = Path(str(module.module_finder.path)) / f"{module.name.rpartition('.')[2]}.py"  # type: ignore[union-attr]
         text = source.read_text() if source.exists() else ""
-        for name, requests in re.findall(r"from (handler\.wire\.messages\.\w+) import (\([^)]*\)|[^\n]*)", text):
+        for name, requests in re.findall(r"from (kafka_sidecar\.wire\.messages\.\w+) import (\([^)]*\)|[^\n]*)", text):
             for one in re.findall(r"\w+Request\b", requests):
                 found.add(getattr(import_module(name), one))
     return found

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from handler.errors import ConfigError
-from handler.pipelines.kafka.client import CanNotConnect, check_reachable, connected
-from handler.pipelines.kafka.cluster import Cluster
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.pipelines.kafka.client import CanNotConnect, check_reachable, connected
+from kafka_sidecar.pipelines.kafka.cluster import Cluster
 
 SASL = {"bootstrap": "a:9093", "security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512", "username": "u"}
 

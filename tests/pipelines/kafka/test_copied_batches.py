@@ -12,7 +12,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.pipelines.kafka.copied_batches import (
+from kafka_sidecar.pipelines.kafka.copied_batches import (
     DELETE_HORIZON,
     MERGED_BYTES,
     SMALL_BYTES,
@@ -21,9 +21,9 @@ from handler.pipelines.kafka.copied_batches import (
     copied_batches,
     with_producer,
 )
-from handler.wire.control_records import EndTransactionMarker, placeholder, write_marker
-from handler.wire.messages.fetch import AbortedTransaction
-from handler.wire.records import LOG_APPEND_TIME, TRANSACTIONAL, BatchMalformed, read_header, read_produced
+from kafka_sidecar.wire.control_records import EndTransactionMarker, placeholder, write_marker
+from kafka_sidecar.wire.messages.fetch import AbortedTransaction
+from kafka_sidecar.wire.records import LOG_APPEND_TIME, TRANSACTIONAL, BatchMalformed, read_header, read_produced
 from tests.support.batches import with_header
 
 VALUE = b"v" * (SMALL_BYTES // 2)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from handler.errors import ConfigError
-from handler.pipelines.kafka.client import Refused
-from handler.pipelines.kafka.topics import ClusterState, Topics, TopicState, described_topics, matching_topics
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.pipelines.kafka.client import Refused
+from kafka_sidecar.pipelines.kafka.topics import ClusterState, Topics, TopicState, described_topics, matching_topics
+from kafka_sidecar.wire.error_code import ErrorCode
 
 TOPICS = ("orders.v1", "orders-v1", "orders", "orders-old", "pay", "internal", "mirror-dc-offsets", "__transaction_state")
 STATE = ClusterState("c", Topics({name: TopicState(name, 1, "", name == "internal") for name in TOPICS}))

@@ -12,38 +12,38 @@ from typing import Any, Final
 
 from aiokafka.record.memory_records import MemoryRecords
 
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from handler.wire.messages.add_partitions_to_txn import (
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from kafka_sidecar.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopicResult,
 )
-from handler.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
-from handler.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from handler.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from handler.wire.messages.list_offsets import (
+from kafka_sidecar.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kafka_sidecar.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kafka_sidecar.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from handler.wire.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
-from handler.wire.messages.offset_fetch import (
+from kafka_sidecar.wire.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from kafka_sidecar.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from handler.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceResponse
-from handler.wire.messages.txn_offset_commit import (
+from kafka_sidecar.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceResponse
+from kafka_sidecar.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from handler.wire.records import read_produced
+from kafka_sidecar.wire.records import read_produced
 
 EARLIEST: Final = -2
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handler.pipelines.kafka.client import Refused
-from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.mirror import batches as module
-from handler.pipelines.mirror.copying import Slice, _Copying
-from handler.pipelines.mirror.delivery import Route
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.offset_runs import Place, Translation, decode
-from handler.pipelines.mirror.target import CanNotCopy
-from handler.wire.control_records import EndTransactionMarker, write_marker
+from kafka_sidecar.pipelines.kafka.client import Refused
+from kafka_sidecar.pipelines.kafka.cluster import Cluster
+from kafka_sidecar.pipelines.mirror import batches as module
+from kafka_sidecar.pipelines.mirror.copying import Slice, _Copying
+from kafka_sidecar.pipelines.mirror.delivery import Route
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.mirror.offset_runs import Place, Translation, decode
+from kafka_sidecar.pipelines.mirror.target import CanNotCopy
+from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
 from tests.pipelines.mirror.model_kafka import Fault, ModelKafka
 from tests.support.batches import batch
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from handler.errors import ConfigError
-from handler.pipelines.kafka.groups import Committed, GroupState
-from handler.pipelines.mirror.groups import Step, chosen_groups, translated, wholly
-from handler.pipelines.mirror.offset_runs import Copied, Place, Run, Translation
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.pipelines.kafka.groups import Committed, GroupState
+from kafka_sidecar.pipelines.mirror.groups import Step, chosen_groups, translated, wholly
+from kafka_sidecar.pipelines.mirror.offset_runs import Copied, Place, Run, Translation
 
 COPIED = Translation([Copied(20, 120, (Run(0, 100, 20),), target_topic="t")])
 

@@ -9,13 +9,13 @@ from typing import Any, cast
 
 import pytest
 
-from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.kafka.topics import ClusterState, Partition, Topics, TopicState
-from handler.pipelines.mirror import run
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.plan import MirrorOptions
-from handler.pipelines.mirror.record import Recorded
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.pipelines.kafka.cluster import Cluster
+from kafka_sidecar.pipelines.kafka.topics import ClusterState, Partition, Topics, TopicState
+from kafka_sidecar.pipelines.mirror import run
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.mirror.plan import MirrorOptions
+from kafka_sidecar.pipelines.mirror.record import Recorded
+from kafka_sidecar.wire.error_code import ErrorCode
 
 SOURCE, TARGET = Cluster(bootstrap="a:1"), Cluster(bootstrap="b:1")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.pipelines.mirror.offset_runs import (
+from kafka_sidecar.pipelines.mirror.offset_runs import (
     Copied,
     NotReached,
     Place,

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.migration.packed_offsets import BATCH_BITS, ENTRY_BITS, Undecided
-from handler.pipelines.mirror.offset_runs import Copied, NotReached, Place, Run, Translation
-from handler.pipelines.mirror.places import RecordPlace, number_of, number_of_packed, record_place, shown
-from handler.pulsar.entry import Position
+from kafka_sidecar.migration.packed_offsets import BATCH_BITS, ENTRY_BITS, Undecided
+from kafka_sidecar.pipelines.mirror.offset_runs import Copied, NotReached, Place, Run, Translation
+from kafka_sidecar.pipelines.mirror.places import RecordPlace, number_of, number_of_packed, record_place, shown
+from kafka_sidecar.pulsar.entry import Position
 
 PLACES = st.builds(RecordPlace, st.builds(Position, st.integers(0, 2**62), st.integers(0, 2**32 - 1)), st.integers(0, 2**32 - 1))
 

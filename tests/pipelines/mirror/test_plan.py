@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.errors import ConfigError
-from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.kafka.topics import ClusterState, Topics, TopicState
-from handler.pipelines.mirror.delivery import ForeignProgress, Progress, Route, not_the_same, read_progress, write_progress
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.outcome import Outcome
-from handler.pipelines.mirror.plan import Changes, MirrorOptions, NewTopic, changes, copied_configs, dealt
-from handler.pipelines.mirror.run import FENCED_ROUNDS, PartitionState
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.pipelines.kafka.cluster import Cluster
+from kafka_sidecar.pipelines.kafka.topics import ClusterState, Topics, TopicState
+from kafka_sidecar.pipelines.mirror.delivery import ForeignProgress, Progress, Route, not_the_same, read_progress, write_progress
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.mirror.outcome import Outcome
+from kafka_sidecar.pipelines.mirror.plan import Changes, MirrorOptions, NewTopic, changes, copied_configs, dealt
+from kafka_sidecar.pipelines.mirror.run import FENCED_ROUNDS, PartitionState
 
 
 def options(*topics: str) -> MirrorOptions:

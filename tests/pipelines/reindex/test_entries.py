@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from handler.pipelines.reindex import entries
-from handler.pipelines.reindex.entries import EntryRow, rows_of
-from handler.pipelines.reindex.heads import Piece
-from handler.pipelines.reindex.source import PulsarSource
-from handler.pulsar.entry import LogStats
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.pipelines.reindex import entries
+from kafka_sidecar.pipelines.reindex.entries import EntryRow, rows_of
+from kafka_sidecar.pipelines.reindex.heads import Piece
+from kafka_sidecar.pipelines.reindex.source import PulsarSource
+from kafka_sidecar.pulsar.entry import LogStats
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from tests.support.batches import batch, records_batch
 from tests.support.memory_log import MemoryLog
 

@@ -6,19 +6,19 @@ import asyncio
 
 import pytest
 
-from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.kafka.topics import Partition
-from handler.pipelines.mirror.delivery import Progress, Route
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.places import number_of
-from handler.pipelines.mirror.plan import MirrorOptions
-from handler.pipelines.mirror.record import Recorded
-from handler.pipelines.mirror.run import Mirror, PartitionState
-from handler.pipelines.reindex.heads import Head
-from handler.pipelines.reindex.run import Reindex
-from handler.pipelines.reindex.source import PulsarSource
-from handler.pulsar.entry import LedgerInfo, LogStats, Position
-from handler.pulsar.errors import Unavailable
+from kafka_sidecar.pipelines.kafka.cluster import Cluster
+from kafka_sidecar.pipelines.kafka.topics import Partition
+from kafka_sidecar.pipelines.mirror.delivery import Progress, Route
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.mirror.places import number_of
+from kafka_sidecar.pipelines.mirror.plan import MirrorOptions
+from kafka_sidecar.pipelines.mirror.record import Recorded
+from kafka_sidecar.pipelines.mirror.run import Mirror, PartitionState
+from kafka_sidecar.pipelines.reindex.heads import Head
+from kafka_sidecar.pipelines.reindex.run import Reindex
+from kafka_sidecar.pipelines.reindex.source import PulsarSource
+from kafka_sidecar.pulsar.entry import LedgerInfo, LogStats, Position
+from kafka_sidecar.pulsar.errors import Unavailable
 
 AT: Partition = ("t", 0)
 NAME = MirrorName.of("n")

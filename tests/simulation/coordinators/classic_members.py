@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from handler.groups.classic.members import JoinResult, MemberIdentity, MemberJoin, MemberSync
-from handler.groups.records.subscription import read_parts, write_parts
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.classic.members import JoinResult, MemberIdentity, MemberJoin, MemberSync
+from kafka_sidecar.groups.records.subscription import read_parts, write_parts
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.simulation.coordinators.fleet import Member
 from tests.simulation.coordinators.offsets import PARTITIONS, SESSION_SECONDS
 from tests.simulation.coordinators.owners import REBALANCE_SECONDS, GroupsWithMembers, Owner, Owners

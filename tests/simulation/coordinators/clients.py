@@ -8,8 +8,8 @@ from collections.abc import Coroutine
 from random import Random
 from typing import Any, Final, Protocol, TypeVar
 
-from handler.coordination.errors import CoordinatorError
-from handler.errors import SidecarError
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.errors import SidecarError
 from tests.simulation.coordinators import offsets
 from tests.simulation.coordinators.fleet import Fleet, Member
 from tests.simulation.coordinators.logs import JudgedTopic

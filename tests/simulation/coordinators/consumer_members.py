@@ -10,8 +10,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from handler.groups.consumer.members import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_MEMBER_EPOCH, HeartbeatResult, MemberHeartbeat
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.consumer.members import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_MEMBER_EPOCH, HeartbeatResult, MemberHeartbeat
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.simulation.coordinators.fleet import Member
 from tests.simulation.coordinators.offsets import PARTITIONS, topic_id
 from tests.simulation.coordinators.owners import REBALANCE_SECONDS, GroupsWithMembers, Owner, Owners

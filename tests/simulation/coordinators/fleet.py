@@ -6,18 +6,18 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar, cast
 
-from handler.clock import Clock
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.followed_topic import Facts, FollowedTopic
-from handler.coordination.housekeeping import Housekeeping
-from handler.coordination.leaders import Identity
-from handler.coordination.runtime import CoordinatorRuntime, InternalTopic
-from handler.fleet.peers import Peers
-from handler.ids import WRITER_PREFIX
-from handler.marker_logs import MarkerLogs
-from handler.partition.table import PartitionTable
-from handler.topics.names import TopicName, TopicNames
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.coordination.followed_topic import Facts, FollowedTopic
+from kafka_sidecar.coordination.housekeeping import Housekeeping
+from kafka_sidecar.coordination.leaders import Identity
+from kafka_sidecar.coordination.runtime import CoordinatorRuntime, InternalTopic
+from kafka_sidecar.fleet.peers import Peers
+from kafka_sidecar.ids import WRITER_PREFIX
+from kafka_sidecar.marker_logs import MarkerLogs
+from kafka_sidecar.partition.table import PartitionTable
+from kafka_sidecar.topics.names import TopicName, TopicNames
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.model.cluster import Cluster, ClusterAdmin, ClusterClient
 from tests.model.connections import Connection
 from tests.simulation.conduct import DrawnCaller, DrawnConduct, DrawnWay

@@ -6,13 +6,13 @@ import asyncio
 import sys
 from typing import Any, Final
 
-from handler.coordination.followed_topic import FollowedTopic
-from handler.coordination.home import Home
-from handler.coordination.term import Term
-from handler.coordination.term_log import PulsarTermLog
-from handler.pulsar.producer import SHARED
-from handler.transactions.shard import Shard
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.followed_topic import FollowedTopic
+from kafka_sidecar.coordination.home import Home
+from kafka_sidecar.coordination.term import Term
+from kafka_sidecar.coordination.term_log import PulsarTermLog
+from kafka_sidecar.pulsar.producer import SHARED
+from kafka_sidecar.transactions.shard import Shard
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.simulation.coordinators.plan import drawn
 from tests.simulation.coordinators.run import run_plan
 from tests.simulation.planted import Mutant, search
@@ -43,7 +43,7 @@ async def _unasked(self: FollowedTopic[Any]) -> int:
     return self._question
 
 
-_LOG: Final = "handler.coordination.term_log"
+_LOG: Final = "kafka_sidecar.coordination.term_log"
 MUTANTS: Final = {
     "others-write-too": Mutant("a leader writes beside others", f"{_LOG}.PulsarTermLog.become_only_writer", lambda _: _beside_others),
     "leads-before-its-marker": Mutant(
@@ -54,52 +54,54 @@ MUTANTS: Final = {
     "is-stored-when-sent": Mutant(
         "what was sent counts as stored", f"{_LOG}.PulsarTermLog.after_writes", lambda _: lambda self, done: done()
     ),
-    "proves-nothing": Mutant("a leader does not ask whether it still leads", "handler.coordination.term.Term.prove", lambda _: _nothing),
+    "proves-nothing": Mutant(
+        "a leader does not ask whether it still leads", "kafka_sidecar.coordination.term.Term.prove", lambda _: _nothing
+    ),
     "leads-on-without-its-log": Mutant(
-        "a term goes on when its log is lost", "handler.coordination.term.Term._on_log_lost", lambda _: lambda *_: None
+        "a term goes on when its log is lost", "kafka_sidecar.coordination.term.Term._on_log_lost", lambda _: lambda *_: None
     ),
     "leads-on-when-deposed": Mutant(
-        "a term goes on when another is elected", "handler.coordination.term.Term.depose", lambda _: lambda *_: None
+        "a term goes on when another is elected", "kafka_sidecar.coordination.term.Term.depose", lambda _: lambda *_: None
     ),
     "believes-at-once": Mutant(
         "one answer is enough for what has to last",
-        "handler.coordination.lasting.Lasting.is_believed",
+        "kafka_sidecar.coordination.lasting.Lasting.is_believed",
         lambda _: lambda self, _: self._since is not None,
     ),
     "completes-in-one-write": Mutant(
         "what was pending goes together with what counts",
-        "handler.groups.pending_offsets.Completion.parts",
+        "kafka_sidecar.groups.pending_offsets.Completion.parts",
         lambda _: lambda self: iter([self.records]),
     ),
     "lets-all-batches-pass": Mutant(
-        "each batch is in its transaction", "handler.transactions.machine.verify", lambda _: lambda *_: ErrorCode.NONE
+        "each batch is in its transaction", "kafka_sidecar.transactions.machine.verify", lambda _: lambda *_: ErrorCode.NONE
     ),
     "leaves-what-was-prepared": Mutant(
-        "a new coordinator writes no markers", "handler.transactions.shard.Shard.on_leading", lambda _: _leading
+        "a new coordinator writes no markers", "kafka_sidecar.transactions.shard.Shard.on_leading", lambda _: _leading
     ),
     "waits-for-no-member": Mutant(
         "a rebalance does not wait for members to join again",
-        "handler.groups.classic.roster.Roster.all_joined",
+        "kafka_sidecar.groups.classic.roster.Roster.all_joined",
         lambda _: property(lambda self: True),
     ),
     "takes-all-commits": Mutant(
         "a member of an older generation may commit",
-        "handler.groups.classic.machine.ClassicGroup.check_commit",
+        "kafka_sidecar.groups.classic.machine.ClassicGroup.check_commit",
         lambda _: lambda *_: ErrorCode.NONE,
     ),
     "takes-all-for-given-up": Mutant(
         "a partition is given away before its owner has given it up",
-        "handler.groups.consumer.reconcile._still_has",
+        "kafka_sidecar.groups.consumer.reconcile._still_has",
         lambda _: lambda *_: False,
     ),
     "frees-too-soon": Mutant(
-        "what is not compacted yet may be taken", "handler.pulsar.entry.CompactionStats.is_held", lambda _: property(lambda _: True)
+        "what is not compacted yet may be taken", "kafka_sidecar.pulsar.entry.CompactionStats.is_held", lambda _: property(lambda _: True)
     ),
     "has-its-own-names": Mutant(
-        "a short name means what it means to whoever reads it", "handler.coordination.home.Home.learn", lambda _: _take_for_own
+        "a short name means what it means to whoever reads it", "kafka_sidecar.coordination.home.Home.learn", lambda _: _take_for_own
     ),
     "asks-nobody": Mutant(
-        "a followed topic is not read to its end", "handler.coordination.followed_topic.FollowedTopic._read_on", lambda _: _unasked
+        "a followed topic is not read to its end", "kafka_sidecar.coordination.followed_topic.FollowedTopic._read_on", lambda _: _unasked
     ),
 }
 

@@ -7,17 +7,17 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
-from handler.clock import Clock
-from handler.config import GroupsConfig
-from handler.coordination.leaders import Identity
-from handler.groups.coordinator import Commit, CommittedOffset, Coordinator
-from handler.groups.service import GroupRuntime, group_runtime
-from handler.groups.shard import Shard
-from handler.groups.vocabulary import Now
-from handler.ids import NewId
-from handler.pulsar.ports import Admin, Client
-from handler.topics.names import TopicNames
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.config import GroupsConfig
+from kafka_sidecar.coordination.leaders import Identity
+from kafka_sidecar.groups.coordinator import Commit, CommittedOffset, Coordinator
+from kafka_sidecar.groups.service import GroupRuntime, group_runtime
+from kafka_sidecar.groups.shard import Shard
+from kafka_sidecar.groups.vocabulary import Now
+from kafka_sidecar.ids import NewId
+from kafka_sidecar.pulsar.ports import Admin, Client
+from kafka_sidecar.topics.names import TopicNames
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.simulation.coordinators.logs import State
 from tests.simulation.loop import SimulatedLoop
 from tests.support.memory_topics import MemoryTopics

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, Protocol, TypeVar
 
-from handler.groups.coordinator import Commit, CommittedOffset
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.coordinator import Commit, CommittedOffset
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.simulation.coordinators.clients import answered
 from tests.simulation.coordinators.fleet import Fleet, Member
 from tests.simulation.coordinators.logs import JudgedTopic

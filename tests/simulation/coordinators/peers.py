@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from handler.apis.routing.transactions import PeerTransactions
-from handler.control.v1.control_pb2 import EndOffsetsRequest, EndOffsetsResponse, VerifyTransactionRequest, VerifyTransactionResponse
-from handler.fleet.peers import PeerUnavailable
+from kafka_sidecar.apis.routing.transactions import PeerTransactions
+from kafka_sidecar.control.v1.control_pb2 import EndOffsetsRequest, EndOffsetsResponse, VerifyTransactionRequest, VerifyTransactionResponse
+from kafka_sidecar.fleet.peers import PeerUnavailable
 
 if TYPE_CHECKING:
     from tests.simulation.coordinators.fleet import Member
 
-# keepalive_time and keepalive_timeout together (handler.fleet.peers).
+# keepalive_time and keepalive_timeout together (kafka_sidecar.fleet.peers).
 SILENT_SECONDS: Final = 10.0
 T = TypeVar("T")
 

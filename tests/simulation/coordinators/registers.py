@@ -6,12 +6,12 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from handler.coordination.codec import Codec, LegacyReader, Pair
-from handler.coordination.home import Translation
-from handler.coordination.shards import Shards
-from handler.coordination.term import Term, TermState
-from handler.coordination.term_log import TermLog
-from handler.tasks import KeptAlive
+from kafka_sidecar.coordination.codec import Codec, LegacyReader, Pair
+from kafka_sidecar.coordination.home import Translation
+from kafka_sidecar.coordination.shards import Shards
+from kafka_sidecar.coordination.term import Term, TermState
+from kafka_sidecar.coordination.term_log import TermLog
+from kafka_sidecar.tasks import KeptAlive
 
 
 class Register(NamedTuple):

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from handler.apis.api import Services
-from handler.apis.routing.transactions import commit_offsets, number_of, offsets_partition
-from handler.groups.coordinator import Commit, CommittedOffset
-from handler.transactions.coordinator import Coordinator, ProducerIdAndEpoch
-from handler.transactions.machine import NOBODY, Producer
-from handler.transactions.metadata import TopicPartition
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.apis.api import Services
+from kafka_sidecar.apis.routing.transactions import commit_offsets, number_of, offsets_partition
+from kafka_sidecar.groups.coordinator import Commit, CommittedOffset
+from kafka_sidecar.transactions.coordinator import Coordinator, ProducerIdAndEpoch
+from kafka_sidecar.transactions.machine import NOBODY, Producer
+from kafka_sidecar.transactions.metadata import TopicPartition
+from kafka_sidecar.wire.error_code import ErrorCode
 from tests.simulation.coordinators.clients import Clients, answered
 from tests.simulation.coordinators.fleet import Fleet, Member
 from tests.simulation.coordinators.logs import JudgedTopic

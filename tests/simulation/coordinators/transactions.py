@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from handler.clock import Clock
-from handler.config import TransactionsConfig
-from handler.coordination.leaders import Identity
-from handler.ids import NewId, NewProducerId
-from handler.pulsar.ports import Admin, Client
-from handler.topics.names import TopicNames
-from handler.transactions.markers import Logs
-from handler.transactions.metadata import PREPARED, TransactionMetadata, TransactionState
-from handler.transactions.records import TransactionRecords
-from handler.transactions.service import TransactionRuntime, transaction_runtime
-from handler.transactions.shard import Shard
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.config import TransactionsConfig
+from kafka_sidecar.coordination.leaders import Identity
+from kafka_sidecar.ids import NewId, NewProducerId
+from kafka_sidecar.pulsar.ports import Admin, Client
+from kafka_sidecar.topics.names import TopicNames
+from kafka_sidecar.transactions.markers import Logs
+from kafka_sidecar.transactions.metadata import PREPARED, TransactionMetadata, TransactionState
+from kafka_sidecar.transactions.records import TransactionRecords
+from kafka_sidecar.transactions.service import TransactionRuntime, transaction_runtime
+from kafka_sidecar.transactions.shard import Shard
 from tests.simulation.coordinators.logs import JudgedTopic, State
 from tests.simulation.coordinators.written_partitions import Marker, Transaction
 from tests.simulation.history import Violation

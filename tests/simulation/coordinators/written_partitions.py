@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from handler.pulsar.errors import Unavailable
-from handler.wire.control_records import read_marker
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import read_header
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.wire.control_records import read_marker
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import read_header
 from tests.model.conduct import NOBODYS
 from tests.simulation.chance import Chance
 from tests.simulation.coordinators.offsets import HOME

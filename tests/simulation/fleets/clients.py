@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
 
-from handler.partition.fold.transactions import AbortedTransaction
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
-from handler.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from handler.wire.messages.list_offsets import (
+from kafka_sidecar.partition.fold.transactions import AbortedTransaction
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kafka_sidecar.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from kafka_sidecar.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.simulation.fleets.kafka_client import REQUEST_SECONDS, RETRIABLE, RETRY_SECONDS, KafkaClient, Lost
 from tests.simulation.fleets.network import Address
 from tests.simulation.fleets.offsets import commit, committed

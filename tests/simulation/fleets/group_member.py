@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from handler.groups.records.subscription import read_parts, write_parts
-from handler.groups.vocabulary import CONSUMER_PROTOCOL
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from handler.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from handler.wire.messages.leave_group import MemberIdentity as Leaving
-from handler.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from kafka_sidecar.groups.records.subscription import read_parts, write_parts
+from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafka_sidecar.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from kafka_sidecar.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kafka_sidecar.wire.messages.leave_group import MemberIdentity as Leaving
+from kafka_sidecar.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from tests.simulation.fleets.clients import GROUP
 from tests.simulation.fleets.kafka_client import RETRIABLE, RETRY_SECONDS, KafkaClient, Lost
 from tests.simulation.fleets.network import Address

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from handler.wire.error_code import ErrorCode
-from handler.wire.message import Message
-from handler.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.message import Message
+from kafka_sidecar.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kafka_sidecar.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
 from tests.simulation.fleets.network import Address, ClientEnd, Network
 from tests.simulation.history import Violation
 

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from handler.app import Sidecar
-from handler.clock import Clock
-from handler.config import Config, ControlConfig, GroupsConfig, KafkaConfig, LimitsConfig, TransactionsConfig
-from handler.fleet.peers import Peers, PeerUnavailable
-from handler.fleet.rpc import snake_case
-from handler.fleet.server import Answers, ControlServer, Further
-from handler.pulsar.admin import PulsarAdmin
-from handler.pulsar.client import PulsarClient
-from handler.surroundings import Surroundings
+from kafka_sidecar.app import Sidecar
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.config import Config, ControlConfig, GroupsConfig, KafkaConfig, LimitsConfig, TransactionsConfig
+from kafka_sidecar.fleet.peers import Peers, PeerUnavailable
+from kafka_sidecar.fleet.rpc import snake_case
+from kafka_sidecar.fleet.server import Answers, ControlServer, Further
+from kafka_sidecar.pulsar.admin import PulsarAdmin
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.surroundings import Surroundings
 from tests.model.cluster import Cluster
 from tests.model.connections import Connection
 from tests.simulation.conduct import DrawnCaller, DrawnConduct, DrawnWay
@@ -26,7 +26,7 @@ from tests.simulation.machine import Machine
 
 KAFKA_PORT: Final = 9092
 CONTROL_PORT: Final = 9094
-# keepalive_time and keepalive_timeout together (handler.fleet.peers).
+# keepalive_time and keepalive_timeout together (kafka_sidecar.fleet.peers).
 SILENT_SECONDS: Final = 10.0
 MOST_TASKS: Final = 2_000
 

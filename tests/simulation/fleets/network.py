@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from typing import Any, Final, TypeVar
 
-from handler.wire.headers import request_header
-from handler.wire.message import Message
-from handler.wire.varint import skip_tagged_fields
+from kafka_sidecar.wire.headers import request_header
+from kafka_sidecar.wire.message import Message
+from kafka_sidecar.wire.varint import skip_tagged_fields
 from tests.model.conduct import NOBODYS
 from tests.simulation.loop import PROCESS, Process, SimulatedLoop
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.offset_commit import (
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from handler.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
+from kafka_sidecar.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
 from tests.simulation.fleets.kafka_client import KafkaClient
 from tests.simulation.fleets.network import Address
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from handler.doctor import INDEX, TIMESTAMP
-from handler.pulsar.admin import DescribedTopic
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import Refused, TopicMissing, Unavailable
+from kafka_sidecar.doctor import INDEX, TIMESTAMP
+from kafka_sidecar.pulsar.admin import DescribedTopic
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import Refused, TopicMissing, Unavailable
 from tests.model.cluster import ClusterAdmin, ClusterClient
 from tests.model.topic import is_marker
 from tests.simulation.conduct import DrawnCaller, DrawnConduct

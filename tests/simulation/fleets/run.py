@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from handler.groups import coordinator
+from kafka_sidecar.groups import coordinator
 from tests.model.cluster import Cluster
 from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from handler.apis.a08_offset_commit import KNOWN_SECONDS
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from handler.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kafka_sidecar.apis.a08_offset_commit import KNOWN_SECONDS
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from kafka_sidecar.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tests.simulation.fleets.clients import GROUP
 from tests.simulation.fleets.kafka_client import RETRIABLE, KafkaClient, Lost
 from tests.simulation.fleets.offsets import commit, committed

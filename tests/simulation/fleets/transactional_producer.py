@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Final, NamedTuple, TypeVar
 
-from handler.wire.error_code import ErrorCode
-from handler.wire.message import Message
-from handler.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from handler.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, AddPartitionsToTxnTopic
-from handler.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
-from handler.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from handler.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
-from handler.wire.messages.txn_offset_commit import (
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.message import Message
+from kafka_sidecar.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from kafka_sidecar.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, AddPartitionsToTxnTopic
+from kafka_sidecar.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kafka_sidecar.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
+from kafka_sidecar.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,

@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from handler.apis.api import Call, Services
-from handler.apis.late import LATE_GROUP, in_time
-from handler.apis.routing.to_coordinator import GROUPS, Coordinated, pass_on, read_answer
-from handler.coordination.directory import Leader
-from handler.coordination.errors import CoordinatorError
-from handler.wire.error_code import ErrorCode
-from handler.wire.message import Message
+from kafka_sidecar.apis.api import Call, Services
+from kafka_sidecar.apis.late import LATE_GROUP, in_time
+from kafka_sidecar.apis.routing.to_coordinator import GROUPS, Coordinated, pass_on, read_answer
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.message import Message
 
 log = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-from handler.topics.names import InvalidTopicName, TopicNames
-from handler.wire.headers import response_header
-from handler.wire.message import Message, Struct
-from handler.wire.messages import (
+from kafka_sidecar.topics.names import InvalidTopicName, TopicNames
+from kafka_sidecar.wire.headers import response_header
+from kafka_sidecar.wire.message import Message, Struct
+from kafka_sidecar.wire.messages import (
     add_partitions_to_txn,
     consumer_group_describe,
     consumer_group_heartbeat,

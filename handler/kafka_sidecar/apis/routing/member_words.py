@@ -17,20 +17,20 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial, wraps
 from typing import Final
 
-from handler.apis.api import Call, Response, Services
-from handler.apis.member_forms import Forms, Joined
-from handler.apis.routing.in_full import copied
-from handler.apis.routing.to_coordinator import read_answer
-from handler.coordination.errors import CoordinatorError
-from handler.groups.records.subscription import renamed_parts, renamed_subscription
-from handler.groups.vocabulary import CONSUMER_PROTOCOL
-from handler.tasks import in_a_thread
-from handler.topics.names import InvalidTopicName, TopicNames
-from handler.wire.error_code import ErrorCode
-from handler.wire.message import Message
-from handler.wire.messages.describe_groups import DescribedGroup
-from handler.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from handler.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kafka_sidecar.apis.api import Call, Response, Services
+from kafka_sidecar.apis.member_forms import Forms, Joined
+from kafka_sidecar.apis.routing.in_full import copied
+from kafka_sidecar.apis.routing.to_coordinator import read_answer
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.groups.records.subscription import renamed_parts, renamed_subscription
+from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL
+from kafka_sidecar.tasks import in_a_thread
+from kafka_sidecar.topics.names import InvalidTopicName, TopicNames
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.message import Message
+from kafka_sidecar.wire.messages.describe_groups import DescribedGroup
+from kafka_sidecar.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kafka_sidecar.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 _FULL: Final = b"persistent://"
 _SLASH: Final = b"/"

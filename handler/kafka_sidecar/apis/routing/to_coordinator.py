@@ -12,21 +12,21 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial, wraps
 from typing import Any, Final, NamedTuple, TypeVar
 
-from handler.apis.api import Call, Response, Services
-from handler.apis.routing.in_full import exchange
-from handler.apis.topics import learn
-from handler.coordination.directory import Leader
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.runtime import CoordinatorRuntime
-from handler.errors import ProtocolError
-from handler.fleet.peers import PeerUnavailable
-from handler.tasks import in_a_thread
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
-from handler.topics.names import TopicName
-from handler.wire.error_code import ErrorCode
-from handler.wire.headers import response_header
-from handler.wire.message import Message
+from kafka_sidecar.apis.api import Call, Response, Services
+from kafka_sidecar.apis.routing.in_full import exchange
+from kafka_sidecar.apis.topics import learn
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.coordination.runtime import CoordinatorRuntime
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.fleet.peers import PeerUnavailable
+from kafka_sidecar.tasks import in_a_thread
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.topics.names import TopicName
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.headers import response_header
+from kafka_sidecar.wire.message import Message
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)

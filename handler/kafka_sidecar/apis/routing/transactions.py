@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from handler.apis.api import Services
-from handler.control.v1.control_pb2 import EndedTransactions as Ended
-from handler.control.v1.control_pb2 import (
+from kafka_sidecar.apis.api import Services
+from kafka_sidecar.control.v1.control_pb2 import EndedTransactions as Ended
+from kafka_sidecar.control.v1.control_pb2 import (
     EndedTransactionsRequest,
     EndedTransactionsResponse,
     EndOffsetsRequest,
@@ -18,20 +18,20 @@ from handler.control.v1.control_pb2 import (
     VerifyTransactionRequest,
     VerifyTransactionResponse,
 )
-from handler.coordination.errors import CoordinatorError
-from handler.coordination.shards import shard_of
-from handler.errors import SidecarError
-from handler.fleet.peers import Peers
-from handler.fleet.server import TransactionService
-from handler.groups.coordinator import Commit
-from handler.groups.service import OFFSETS_TOPIC, GroupRuntime
-from handler.partition.late_transactions import AskEnded, EndedTransactions
-from handler.telemetry.limits import RateLimitedLog
-from handler.topics.names import TopicNames
-from handler.transactions.machine import Producer
-from handler.transactions.metadata import TopicPartition
-from handler.transactions.service import TransactionRuntime
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.coordination.shards import shard_of
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.fleet.peers import Peers
+from kafka_sidecar.fleet.server import TransactionService
+from kafka_sidecar.groups.coordinator import Commit
+from kafka_sidecar.groups.service import OFFSETS_TOPIC, GroupRuntime
+from kafka_sidecar.partition.late_transactions import AskEnded, EndedTransactions
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.topics.names import TopicNames
+from kafka_sidecar.transactions.machine import Producer
+from kafka_sidecar.transactions.metadata import TopicPartition
+from kafka_sidecar.transactions.service import TransactionRuntime
+from kafka_sidecar.wire.error_code import ErrorCode
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from handler.groups.classic.members import Member
-from handler.groups.records import GroupMetadataValue, MemberValue
+from kafka_sidecar.groups.classic.members import Member
+from kafka_sidecar.groups.records import GroupMetadataValue, MemberValue
 
 
 class Storable(Protocol):

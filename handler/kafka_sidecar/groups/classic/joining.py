@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import (
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.groups.classic.members import (
     AnswerStaticMember,
     JoinResult,
     Member,
@@ -20,8 +20,8 @@ from handler.groups.classic.members import (
     StoreGroup,
     SyncResult,
 )
-from handler.groups.vocabulary import UNKNOWN_MEMBER_ID, Now, ResponseFuture
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.vocabulary import UNKNOWN_MEMBER_ID, Now, ResponseFuture
+from kafka_sidecar.wire.error_code import ErrorCode
 
 # A JoinGroup of a member nobody knew yet is not waited for longer (GroupCoordinatorConfig.CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS).
 NEW_MEMBER_SECONDS: Final = 300.0

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from handler.errors import ProtocolError
-from handler.groups.classic.group_record import stored_members
-from handler.groups.classic.members import (
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.groups.classic.group_record import stored_members
+from kafka_sidecar.groups.classic.members import (
     AnswerStaticMember,
     Effect,
     FinishSync,
@@ -30,11 +30,11 @@ from handler.groups.classic.members import (
     StoreGroup,
     SyncResult,
 )
-from handler.groups.classic.roster import Roster
-from handler.groups.classic.window import JoinWindow
-from handler.groups.records import GroupMetadataKey, GroupMetadataValue, Record, subscribed_topics
-from handler.groups.vocabulary import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now, Reply, ResponseFuture
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.classic.roster import Roster
+from kafka_sidecar.groups.classic.window import JoinWindow
+from kafka_sidecar.groups.records import GroupMetadataKey, GroupMetadataValue, Record, subscribed_topics
+from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now, Reply, ResponseFuture
+from kafka_sidecar.wire.error_code import ErrorCode
 
 # From which states a state may be entered.
 TRANSITIONS: Final[dict[State, frozenset[State]]] = {

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from handler.groups.vocabulary import UNKNOWN_MEMBER_ID, Reply, ResponseFuture
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.vocabulary import UNKNOWN_MEMBER_ID, Reply, ResponseFuture
+from kafka_sidecar.wire.error_code import ErrorCode
 
 Protocols = tuple[tuple[str, bytes], ...]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from handler.groups.classic.members import Member, Protocols
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.classic.members import Member, Protocols
+from kafka_sidecar.wire.error_code import ErrorCode
 
 
 class Roster:

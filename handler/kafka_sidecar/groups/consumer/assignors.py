@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from handler.groups.records.consumer import Assignment
+from kafka_sidecar.groups.records.consumer import Assignment
 
 # Balancing one set of topics may unbalance another that shares members with it. It converges; this is for certain.
 MAX_ROUNDS: Final = 16

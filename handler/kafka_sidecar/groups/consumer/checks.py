@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.groups.consumer.members import ConsumerMember, InvalidRegex, MemberHeartbeat, Refusal, Topics
-from handler.groups.records import write_value
-from handler.groups.records.consumer import MemberMetadataValue
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.consumer.members import ConsumerMember, InvalidRegex, MemberHeartbeat, Refusal, Topics
+from kafka_sidecar.groups.records import write_value
+from kafka_sidecar.groups.records.consumer import MemberMetadataValue
+from kafka_sidecar.wire.error_code import ErrorCode
 
 # As large as a record may be in Kafka, unless it is told otherwise (message.max.bytes).
 MEMBER_BYTES: Final = 1_000_000

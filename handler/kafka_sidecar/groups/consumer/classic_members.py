@@ -10,8 +10,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 
-from handler.errors import ProtocolError
-from handler.groups.classic.members import (
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.groups.classic.members import (
     JoinResult,
     MemberIdentity,
     MemberJoin,
@@ -19,12 +19,12 @@ from handler.groups.classic.members import (
     Protocols,
     SyncResult,
 )
-from handler.groups.consumer.machine import ConsumerGroup, Due
-from handler.groups.consumer.members import NO_PARTITIONS, ConsumerMember, Downgrade, MemberState, Refusal
-from handler.groups.records.consumer import Assignment, ClassicMemberMetadata, MemberMetadataValue
-from handler.groups.records.subscription import Subscription, read_subscription, write_parts
-from handler.groups.vocabulary import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.consumer.machine import ConsumerGroup, Due
+from kafka_sidecar.groups.consumer.members import NO_PARTITIONS, ConsumerMember, Downgrade, MemberState, Refusal
+from kafka_sidecar.groups.records.consumer import Assignment, ClassicMemberMetadata, MemberMetadataValue
+from kafka_sidecar.groups.records.subscription import Subscription, read_subscription, write_parts
+from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now
+from kafka_sidecar.wire.error_code import ErrorCode
 
 # --- JoinGroup
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from handler.groups.consumer.members import NEW_MEMBER, ConsumerMember
-from handler.groups.consumer.owners import Owners
-from handler.groups.records import Key, Record, Value
-from handler.groups.records.consumer import (
+from kafka_sidecar.groups.consumer.members import NEW_MEMBER, ConsumerMember
+from kafka_sidecar.groups.consumer.owners import Owners
+from kafka_sidecar.groups.records import Key, Record, Value
+from kafka_sidecar.groups.records.consumer import (
     Assignment,
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,

@@ -15,9 +15,9 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple
 
-from handler.groups.consumer.checks import check_epoch, check_metadata, epoch_error, updated_metadata
-from handler.groups.consumer.group_state import GroupState
-from handler.groups.consumer.members import (
+from kafka_sidecar.groups.consumer.checks import check_epoch, check_metadata, epoch_error, updated_metadata
+from kafka_sidecar.groups.consumer.group_state import GroupState
+from kafka_sidecar.groups.consumer.members import (
     JOIN_GROUP_MEMBER_EPOCH,
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
     NEW_MEMBER,
@@ -32,13 +32,13 @@ from handler.groups.consumer.members import (
     StoreRecords,
     Topics,
 )  # fmt: skip
-from handler.groups.consumer.reconcile import StepInputs, Target, reconcile
-from handler.groups.consumer.subscriptions import Subscriptions
-from handler.groups.deadlines import Deadlines
-from handler.groups.records import Key, Record, Value
-from handler.groups.records.consumer import Assignment, MemberMetadataValue
-from handler.groups.vocabulary import CONSUMER_PROTOCOL, Now
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.consumer.reconcile import StepInputs, Target, reconcile
+from kafka_sidecar.groups.consumer.subscriptions import Subscriptions
+from kafka_sidecar.groups.deadlines import Deadlines
+from kafka_sidecar.groups.records import Key, Record, Value
+from kafka_sidecar.groups.records.consumer import Assignment, MemberMetadataValue
+from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, Now
+from kafka_sidecar.wire.error_code import ErrorCode
 
 # Milliseconds. The heartbeat interval of a member that waits for others to revoke; it grows with their number.
 WAITING_INTERVAL: Final = 500

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple, Protocol
 
-from handler.groups.records import Record
-from handler.groups.records.consumer import Assignment, CurrentMemberAssignmentValue, MemberMetadataValue
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.groups.records import Record
+from kafka_sidecar.groups.records.consumer import Assignment, CurrentMemberAssignmentValue, MemberMetadataValue
+from kafka_sidecar.wire.error_code import ErrorCode
 
 JOIN_GROUP_MEMBER_EPOCH: Final = 0
 LEAVE_GROUP_MEMBER_EPOCH: Final = -1

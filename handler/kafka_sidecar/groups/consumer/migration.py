@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import uuid
 
-from handler.errors import ProtocolError
-from handler.groups.classic.machine import ClassicGroup
-from handler.groups.classic.members import Member
-from handler.groups.consumer.machine import ConsumerGroup
-from handler.groups.consumer.members import ConsumerMember, MemberState, Topics
-from handler.groups.records.consumer import Assignment, ClassicMemberMetadata, CurrentMemberAssignmentValue, MemberMetadataValue
-from handler.groups.records.subscription import Partitions, read_parts, read_subscription, write_parts
-from handler.groups.vocabulary import CONSUMER_PROTOCOL, Now
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.groups.classic.members import Member
+from kafka_sidecar.groups.consumer.machine import ConsumerGroup
+from kafka_sidecar.groups.consumer.members import ConsumerMember, MemberState, Topics
+from kafka_sidecar.groups.records.consumer import Assignment, ClassicMemberMetadata, CurrentMemberAssignmentValue, MemberMetadataValue
+from kafka_sidecar.groups.records.subscription import Partitions, read_parts, read_subscription, write_parts
+from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, Now
 
 
 class CannotMigrate(Exception):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import uuid
 
-from handler.groups.consumer.members import ConsumerMember
-from handler.groups.records.consumer import Assignment
+from kafka_sidecar.groups.consumer.members import ConsumerMember
+from kafka_sidecar.groups.records.consumer import Assignment
 
 
 class Owners:

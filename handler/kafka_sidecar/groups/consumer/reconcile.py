@@ -10,8 +10,8 @@ import uuid
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from handler.groups.consumer.members import NO_PARTITIONS, ConsumerMember, MemberState
-from handler.groups.records.consumer import Assignment, CurrentMemberAssignmentValue
+from kafka_sidecar.groups.consumer.members import NO_PARTITIONS, ConsumerMember, MemberState
+from kafka_sidecar.groups.records.consumer import Assignment, CurrentMemberAssignmentValue
 
 
 class Target(NamedTuple):

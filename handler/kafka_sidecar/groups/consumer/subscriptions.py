@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from handler.groups.consumer.assignors import ASSIGNORS, DEFAULT, Subscriber
-from handler.groups.consumer.group_state import GroupState
-from handler.groups.consumer.members import NO_PARTITIONS, ConsumerMember, InvalidRegex, RequiredTopics, Topics
-from handler.groups.records.consumer import Assignment, RegularExpressionValue
+from kafka_sidecar.groups.consumer.assignors import ASSIGNORS, DEFAULT, Subscriber
+from kafka_sidecar.groups.consumer.group_state import GroupState
+from kafka_sidecar.groups.consumer.members import NO_PARTITIONS, ConsumerMember, InvalidRegex, RequiredTopics, Topics
+from kafka_sidecar.groups.records.consumer import Assignment, RegularExpressionValue
 
 # A resolution that takes more than a record is not stored: every term resolves anew.
 STORED_NAMES_BYTES: Final = 1_000_000

@@ -8,15 +8,15 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from handler.coordination.primitives import Reader, RecordUnreadable, text
-from handler.groups.records import consumer
-from handler.groups.records.classic import GroupMetadataKey, GroupMetadataValue, MemberValue, read_group, write_group
-from handler.groups.records.consumer import ConsumerKey, ConsumerValue
-from handler.groups.records.offsets import OffsetCommitKey, OffsetCommitValue, read_offset, write_offset
-from handler.groups.records.pending import (
+from kafka_sidecar.coordination.primitives import Reader, RecordUnreadable, text
+from kafka_sidecar.groups.records import consumer
+from kafka_sidecar.groups.records.classic import GroupMetadataKey, GroupMetadataValue, MemberValue, read_group, write_group
+from kafka_sidecar.groups.records.consumer import ConsumerKey, ConsumerValue
+from kafka_sidecar.groups.records.offsets import OffsetCommitKey, OffsetCommitValue, read_offset, write_offset
+from kafka_sidecar.groups.records.pending import (
     KIND as PENDING_KIND,
 )
-from handler.groups.records.pending import (
+from kafka_sidecar.groups.records.pending import (
     PendingOffsetKey,
     PendingOffsetValue,
     read_pending_key,
@@ -24,7 +24,7 @@ from handler.groups.records.pending import (
     write_pending_key,
     write_pending_value,
 )
-from handler.groups.records.subscription import subscribed_topics
+from kafka_sidecar.groups.records.subscription import subscribed_topics
 
 __all__ = [
     "GroupMetadataKey", "GroupMetadataValue", "Key", "MemberValue", "OffsetCommitKey", "OffsetCommitValue", "OffsetKey", "PendingOffsetKey",

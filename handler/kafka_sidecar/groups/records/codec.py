@@ -5,10 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 
-from handler.coordination.codec import Codec, LegacyReader, Pair
-from handler.coordination.home import Translation
-from handler.groups.legacy import LegacyBatches
-from handler.groups.records import (
+from kafka_sidecar.coordination.codec import Codec, LegacyReader, Pair
+from kafka_sidecar.coordination.home import Translation
+from kafka_sidecar.groups.legacy import LegacyBatches
+from kafka_sidecar.groups.records import (
     OffsetCommitKey,
     OffsetCommitValue,
     PendingOffsetKey,
@@ -18,7 +18,7 @@ from handler.groups.records import (
     write_key,
     write_value,
 )
-from handler.groups.records.translated import translated
+from kafka_sidecar.groups.records.translated import translated
 
 
 class GroupRecords(Codec[Record]):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from handler.coordination.home import Translation
-from handler.groups.records import Key, OffsetCommitKey, PendingOffsetKey, Record, Value
-from handler.groups.records.consumer import MemberMetadataValue, RegularExpressionKey, RegularExpressionValue
+from kafka_sidecar.coordination.home import Translation
+from kafka_sidecar.groups.records import Key, OffsetCommitKey, PendingOffsetKey, Record, Value
+from kafka_sidecar.groups.records.consumer import MemberMetadataValue, RegularExpressionKey, RegularExpressionValue
 
 
 def translated(record: Record, names: Translation) -> Record:

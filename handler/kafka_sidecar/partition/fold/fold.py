@@ -18,18 +18,18 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from handler.errors import EntryUnreadable, SidecarError
-from handler.partition.fold.producer_state import ANY_SEQUENCE, THE_PAST, ProducerState, Unjudged
-from handler.partition.fold.producer_states import ProducerMemory
-from handler.partition.fold.producers import ACCEPTED, UNJUDGED, ProducerTable, Verdict, is_next_sequence
-from handler.partition.fold.recent_ends import RecentEnds
-from handler.partition.fold.transactions import BatchIs, MarkerIs, TransactionVerdicts
-from handler.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer, encode_basis
-from handler.partition.log.entries import Content, CountedFewer, sequence_of
-from handler.pulsar.entry import Position, RawEntry
-from handler.wire.control_records import read_marker
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import CONTROL, NO_PRODUCER_ID, TRANSACTIONAL
+from kafka_sidecar.errors import EntryUnreadable, SidecarError
+from kafka_sidecar.partition.fold.producer_state import ANY_SEQUENCE, THE_PAST, ProducerState, Unjudged
+from kafka_sidecar.partition.fold.producer_states import ProducerMemory
+from kafka_sidecar.partition.fold.producers import ACCEPTED, UNJUDGED, ProducerTable, Verdict, is_next_sequence
+from kafka_sidecar.partition.fold.recent_ends import RecentEnds
+from kafka_sidecar.partition.fold.transactions import BatchIs, MarkerIs, TransactionVerdicts
+from kafka_sidecar.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer, encode_basis
+from kafka_sidecar.partition.log.entries import Content, CountedFewer, sequence_of
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.wire.control_records import read_marker
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import CONTROL, NO_PRODUCER_ID, TRANSACTIONAL
 
 # Writers whose last sequence is remembered: a sidecar has one for each time that it opens the partition.
 MAX_WRITERS: Final = 1_000

@@ -10,16 +10,16 @@ from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from handler.partition import kept_state_pb2 as kept
-from handler.partition.fold.columns import differences
-from handler.partition.fold.fold import BEFORE_ALL, Fold
-from handler.partition.fold.kept_producers import KnownProducers
-from handler.partition.fold.left_open import ByProducer, LeftOpen, Undone
-from handler.partition.fold.producer_state import ANY_SEQUENCE, REMEMBERED_BATCHES, Before, ProducerState, Unjudged, WrittenBatch
-from handler.partition.fold.producers import ProducerTable
-from handler.partition.fold.transactions import OpenTransaction, TransactionTable
-from handler.partition.log.basis import UNKNOWN_PRODUCER, BatchSequence, KnownProducer
-from handler.pulsar.entry import Position
+from kafka_sidecar.partition import kept_state_pb2 as kept
+from kafka_sidecar.partition.fold.columns import differences
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
+from kafka_sidecar.partition.fold.kept_producers import KnownProducers
+from kafka_sidecar.partition.fold.left_open import ByProducer, LeftOpen, Undone
+from kafka_sidecar.partition.fold.producer_state import ANY_SEQUENCE, REMEMBERED_BATCHES, Before, ProducerState, Unjudged, WrittenBatch
+from kafka_sidecar.partition.fold.producers import ProducerTable
+from kafka_sidecar.partition.fold.transactions import OpenTransaction, TransactionTable
+from kafka_sidecar.partition.log.basis import UNKNOWN_PRODUCER, BatchSequence, KnownProducer
+from kafka_sidecar.pulsar.entry import Position
 
 MAX_PRODUCERS_IN_0_2: Final = 10_000
 

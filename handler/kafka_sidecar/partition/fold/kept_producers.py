@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from handler.partition import kept_state_pb2 as kept
-from handler.partition.fold.columns import differences
-from handler.partition.fold.extent import Extent
-from handler.partition.fold.fold import BEFORE_ALL, Fold
-from handler.partition.fold.log_times import Mark
-from handler.partition.fold.packed_states import PackedStates
-from handler.partition.fold.producer_state import ProducerState, Unjudged
-from handler.partition.fold.producer_states import ProducerMemory
-from handler.partition.fold.producers import ProducerTable
-from handler.partition.fold.transactions import TransactionVerdicts
-from handler.partition.log.basis import BatchSequence, KnownProducer
-from handler.pulsar.entry import Position
+from kafka_sidecar.partition import kept_state_pb2 as kept
+from kafka_sidecar.partition.fold.columns import differences
+from kafka_sidecar.partition.fold.extent import Extent
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
+from kafka_sidecar.partition.fold.log_times import Mark
+from kafka_sidecar.partition.fold.packed_states import PackedStates
+from kafka_sidecar.partition.fold.producer_state import ProducerState, Unjudged
+from kafka_sidecar.partition.fold.producer_states import ProducerMemory
+from kafka_sidecar.partition.fold.producers import ProducerTable
+from kafka_sidecar.partition.fold.transactions import TransactionVerdicts
+from kafka_sidecar.partition.log.basis import BatchSequence, KnownProducer
+from kafka_sidecar.pulsar.entry import Position
 
 Row = tuple[int, ProducerState]
 

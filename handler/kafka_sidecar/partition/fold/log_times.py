@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from handler.pulsar.entry import Position
+from kafka_sidecar.pulsar.entry import Position
 
 # Kafka's default of producer.id.expiration.ms.
 DAY_MS: Final = 86_400_000

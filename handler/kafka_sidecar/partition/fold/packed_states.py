@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Final
 
-from handler.partition.fold.producer_state import REMEMBERED_BATCHES, Before, ProducerState, WrittenBatch
-from handler.partition.log.basis import KnownProducer
-from handler.pulsar.entry import Position
+from kafka_sidecar.partition.fold.producer_state import REMEMBERED_BATCHES, Before, ProducerState, WrittenBatch
+from kafka_sidecar.partition.log.basis import KnownProducer
+from kafka_sidecar.pulsar.entry import Position
 
 _ROWS_OF_A_PAGE: Final = 32
 _ID_BYTES: Final = 8

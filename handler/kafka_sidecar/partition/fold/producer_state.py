@@ -6,9 +6,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from handler.partition.log.basis import BatchSequence, KnownProducer
-from handler.pulsar.entry import Position
-from handler.wire.records import NO_TIMESTAMP
+from kafka_sidecar.partition.log.basis import BatchSequence, KnownProducer
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.wire.records import NO_TIMESTAMP
 
 # ProducerStateEntry.NUM_BATCHES_TO_RETAIN: as many as a producer may have in flight.
 REMEMBERED_BATCHES: Final = 5

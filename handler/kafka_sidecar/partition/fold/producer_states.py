@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final, Protocol
 
-from handler.partition.fold.log_times import DAY_MS, LogTimes
-from handler.partition.fold.packed_states import PackedStates
-from handler.partition.fold.producer_state import ProducerState
-from handler.partition.fold.transactions import TransactionVerdicts
-from handler.pulsar.entry import Position
+from kafka_sidecar.partition.fold.log_times import DAY_MS, LogTimes
+from kafka_sidecar.partition.fold.packed_states import PackedStates
+from kafka_sidecar.partition.fold.producer_state import ProducerState
+from kafka_sidecar.partition.fold.transactions import TransactionVerdicts
+from kafka_sidecar.pulsar.entry import Position
 
 # Of one fold.
 MOST_AWAKE: Final = 1_024

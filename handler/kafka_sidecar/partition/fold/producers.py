@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from handler.partition.fold.producer_state import (
+from kafka_sidecar.partition.fold.producer_state import (
     ANY_SEQUENCE,
     REMEMBERED_BATCHES,
     THE_PAST,
@@ -32,12 +32,12 @@ from handler.partition.fold.producer_state import (
     UnsureProducer,
     WrittenBatch,
 )
-from handler.partition.fold.producer_states import ProducerMemory, ProducerStates
-from handler.partition.fold.transactions import TransactionVerdicts
-from handler.partition.log.basis import UNKNOWN_PRODUCER, BatchSequence, KnownProducer
-from handler.pulsar.entry import Position
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import MAX_SEQUENCE
+from kafka_sidecar.partition.fold.producer_states import ProducerMemory, ProducerStates
+from kafka_sidecar.partition.fold.transactions import TransactionVerdicts
+from kafka_sidecar.partition.log.basis import UNKNOWN_PRODUCER, BatchSequence, KnownProducer
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import MAX_SEQUENCE
 
 # What a batch takes that is not judged yet.
 UNJUDGED_BYTES: Final = 512

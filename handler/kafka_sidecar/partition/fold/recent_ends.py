@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from typing import Final
 
-from handler.pulsar.entry import Position
+from kafka_sidecar.pulsar.entry import Position
 
 # 8 bytes each. Older ones are not compared; the index of a later entry proves their counts.
 MOST: Final = 1_024

@@ -17,9 +17,9 @@ from copy import copy
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
-from handler.partition.fold.left_open import ByProducer, LeftOpen, Undone
-from handler.partition.log.basis import NO_TRANSACTION
-from handler.pulsar.entry import Position
+from kafka_sidecar.partition.fold.left_open import ByProducer, LeftOpen, Undone
+from kafka_sidecar.partition.log.basis import NO_TRANSACTION
+from kafka_sidecar.pulsar.entry import Position
 
 # Producers of which it is remembered which transaction has ended: those that have ended one last.
 MAX_ENDED: Final = 10_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from handler.pulsar.entry import Position
+from kafka_sidecar.pulsar.entry import Position
 
 # By which of these it has, an entry says how it is judged: as one batch, or batch by batch. Sidecars of 0.1 do not know the second.
 BASIS_PROPERTY: Final = b"basis"

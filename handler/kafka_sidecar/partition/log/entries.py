@@ -15,16 +15,16 @@ from typing import Final, NamedTuple, Protocol
 
 from google.protobuf.message import DecodeError
 
-from handler.errors import EntryUnreadable
-from handler.ids import OUR_WRITER
-from handler.partition.log.basis import AGAIN_PROPERTY, BASES_PROPERTY, BASIS_PROPERTY, Basis, BatchSequence, KnownProducer
-from handler.partition.log.formats import CHUNK, ENCRYPTED, KAFKA, PULSAR, StoredFormat
-from handler.partition.log.formats.chunk import is_last_chunk
-from handler.partition.log.formats.entry_format import FORMAT_PROPERTY
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.control_records import placeholder
-from handler.wire.records import (
+from kafka_sidecar.errors import EntryUnreadable
+from kafka_sidecar.ids import OUR_WRITER
+from kafka_sidecar.partition.log.basis import AGAIN_PROPERTY, BASES_PROPERTY, BASIS_PROPERTY, Basis, BatchSequence, KnownProducer
+from kafka_sidecar.partition.log.formats import CHUNK, ENCRYPTED, KAFKA, PULSAR, StoredFormat
+from kafka_sidecar.partition.log.formats.chunk import is_last_chunk
+from kafka_sidecar.partition.log.formats.entry_format import FORMAT_PROPERTY
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.control_records import placeholder
+from kafka_sidecar.wire.records import (
     CONTROL,
     LOG_APPEND_TIME,
     NO_PRODUCER_ID,

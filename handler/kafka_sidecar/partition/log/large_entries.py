@@ -21,19 +21,19 @@ from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError
 
-from handler.partition.log.entries import read_beforehand, stored_format
-from handler.partition.log.formats import KAFKA, PULSAR
-from handler.partition.log.formats.pulsar import has_facts
-from handler.partition.unfolding import unfolding
-from handler.pulsar.codecs import MAX_UNCOMPRESSED, NONE
-from handler.pulsar.entry import RawEntry
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.pulsar.events import ConsumerEvents
-from handler.pulsar.messages import metadata_size
-from handler.tasks import Pace
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
-from handler.wire.records import HEADER_SIZE, BatchInvalid, BatchMalformed, split_batches
+from kafka_sidecar.partition.log.entries import read_beforehand, stored_format
+from kafka_sidecar.partition.log.formats import KAFKA, PULSAR
+from kafka_sidecar.partition.log.formats.pulsar import has_facts
+from kafka_sidecar.partition.unfolding import unfolding
+from kafka_sidecar.pulsar.codecs import MAX_UNCOMPRESSED, NONE
+from kafka_sidecar.pulsar.entry import RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents
+from kafka_sidecar.pulsar.messages import metadata_size
+from kafka_sidecar.tasks import Pace
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.wire.records import HEADER_SIZE, BatchInvalid, BatchMalformed, split_batches
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

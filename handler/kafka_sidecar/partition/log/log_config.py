@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from handler.partition.log.formats import KAFKA, EntryFormat
+from kafka_sidecar.partition.log.formats import KAFKA, EntryFormat
 
 # message.timestamp.after.max.ms: since Kafka 4.0 a record may be at most an hour ahead of the broker.
 MAX_AHEAD_MS: Final = 3_600_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from handler.pulsar.entry import Position
+from kafka_sidecar.pulsar.entry import Position
 
 _VERSION = b"1"
 

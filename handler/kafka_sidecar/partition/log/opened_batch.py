@@ -8,8 +8,8 @@ from typing import Final
 
 from aiokafka.errors import CorruptRecordException
 
-from handler.wire.compression import UnfoldsTooFar, without_compression
-from handler.wire.records import BatchHeader, BatchInvalid, BatchMalformed, header_count, read_header
+from kafka_sidecar.wire.compression import UnfoldsTooFar, without_compression
+from kafka_sidecar.wire.records import BatchHeader, BatchInvalid, BatchMalformed, header_count, read_header
 
 # A batch is opened in one piece: so many records take a twentieth of a second, so many bytes or headers as much.
 MAX_RECORDS: Final = 30_000

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from handler.partition.log.log_config import LogConfig
-from handler.partition.log.moved_start import MovedStart
-from handler.pulsar.entry import LogStats, Position
-from handler.pulsar.errors import PulsarError
-from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.raw_entries import Patience
+from kafka_sidecar.partition.log.log_config import LogConfig
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.pulsar.entry import LogStats, Position
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
+from kafka_sidecar.pulsar.raw_entries import Patience
 
 
 class LogWriter(Protocol):

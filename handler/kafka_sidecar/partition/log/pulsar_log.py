@@ -6,15 +6,15 @@ import asyncio
 import uuid
 from typing import Final, Protocol
 
-from handler.partition.log.log_config import LogConfig
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.log.port import EntryLog, LogReader, LogWriter
-from handler.pulsar.admin import BEFORE_FIRST, PulsarAdmin
-from handler.pulsar.client import PulsarClient
-from handler.pulsar.entry import LedgerInfo, LogStats, Position
-from handler.pulsar.errors import Refused, TopicMissing, Unavailable
-from handler.pulsar.events import ConsumerEvents, ProducerEvents
-from handler.pulsar.raw_entries import Patience
+from kafka_sidecar.partition.log.log_config import LogConfig
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.log.port import EntryLog, LogReader, LogWriter
+from kafka_sidecar.pulsar.admin import BEFORE_FIRST, PulsarAdmin
+from kafka_sidecar.pulsar.client import PulsarClient
+from kafka_sidecar.pulsar.entry import LedgerInfo, LogStats, Position
+from kafka_sidecar.pulsar.errors import Refused, TopicMissing, Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
+from kafka_sidecar.pulsar.raw_entries import Patience
 
 # Each marker of Pulsar's own is a question, of some 3 ms, and the end has to be found within 15 s (`ReadToEnd`). A partition can't be
 # opened where more of them stand behind its last message on a broker before 3.3, or are all that is left of it on any broker.

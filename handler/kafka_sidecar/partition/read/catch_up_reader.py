@@ -13,28 +13,28 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from handler.errors import EntryUnreadable, SidecarError
-from handler.partition.alarms import raise_alarm
-from handler.partition.errors import PartitionEnded, error_code
-from handler.partition.fold.fold import Fold, Folded, IndexAlarm
-from handler.partition.fold.producer_state import THE_PAST
-from handler.partition.fold.producer_states import ProducerMemory
-from handler.partition.fold.producers import ProducerTable
-from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
-from handler.partition.log.entries import is_from_before_index, served_data
-from handler.partition.log.large_entries import LargeEntries
-from handler.partition.log.port import EntryLog, LogReader
-from handler.partition.read.chunked_messages import read_chunked
-from handler.partition.read.entry_contents import EntryContents
-from handler.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, FetchedRun, PartitionCache
-from handler.partition.read.read_entries import begins_with, end_before
-from handler.pulsar.entry import LogStats, Position, RawEntry
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.pulsar.events import ConsumerEvents
-from handler.pulsar.raw_entries import permits_of
-from handler.tasks import KeptAlive
-from handler.telemetry import metrics
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.errors import EntryUnreadable, SidecarError
+from kafka_sidecar.partition.alarms import raise_alarm
+from kafka_sidecar.partition.errors import PartitionEnded, error_code
+from kafka_sidecar.partition.fold.fold import Fold, Folded, IndexAlarm
+from kafka_sidecar.partition.fold.producer_state import THE_PAST
+from kafka_sidecar.partition.fold.producer_states import ProducerMemory
+from kafka_sidecar.partition.fold.producers import ProducerTable
+from kafka_sidecar.partition.fold.transactions import KnownVerdicts, TransactionTable
+from kafka_sidecar.partition.log.entries import is_from_before_index, served_data
+from kafka_sidecar.partition.log.large_entries import LargeEntries
+from kafka_sidecar.partition.log.port import EntryLog, LogReader
+from kafka_sidecar.partition.read.chunked_messages import read_chunked
+from kafka_sidecar.partition.read.entry_contents import EntryContents
+from kafka_sidecar.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, FetchedRun, PartitionCache
+from kafka_sidecar.partition.read.read_entries import begins_with, end_before
+from kafka_sidecar.pulsar.entry import LogStats, Position, RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents
+from kafka_sidecar.pulsar.raw_entries import permits_of
+from kafka_sidecar.tasks import KeptAlive
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from handler.partition.fold.producers import ProducerTable
-from handler.partition.log.port import EntryLog
-from handler.partition.read.catch_up_reader import CatchUpReader, PartitionForCatchUp
-from handler.partition.read.entry_contents import EntryContents
-from handler.partition.read.fetch_cache import FetchedRun, PartitionCache
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.partition.fold.producers import ProducerTable
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.read.catch_up_reader import CatchUpReader, PartitionForCatchUp
+from kafka_sidecar.partition.read.entry_contents import EntryContents
+from kafka_sidecar.partition.read.fetch_cache import FetchedRun, PartitionCache
+from kafka_sidecar.wire.error_code import ErrorCode
 
 # Consumers far apart in the old data of one partition; each reader has a cursor at the broker, and may hold limits.read_ahead_bytes.
 MAX_READERS: Final = 8

@@ -8,15 +8,15 @@ from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from handler.errors import EntryUnreadable
-from handler.partition.log.formats import PULSAR
-from handler.partition.log.formats.chunk import is_last_chunk
-from handler.partition.log.port import EntryLog
-from handler.partition.unfolding import unfolding
-from handler.pulsar.codecs import MAX_UNCOMPRESSED
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.pulsar.raw_entries import raw_entries_from
+from kafka_sidecar.errors import EntryUnreadable
+from kafka_sidecar.partition.log.formats import PULSAR
+from kafka_sidecar.partition.log.formats.chunk import is_last_chunk
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.unfolding import unfolding
+from kafka_sidecar.pulsar.codecs import MAX_UNCOMPRESSED
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.pulsar.raw_entries import raw_entries_from
 
 # A part is nearly as large as an entry may be.
 PERMITS: Final = 4

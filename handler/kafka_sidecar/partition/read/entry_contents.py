@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from handler.errors import EntryUnreadable
-from handler.partition.failures import EntryFailures
-from handler.partition.kept_fold import KeptFold
-from handler.partition.log.entries import Content, read_entry, read_headers
-from handler.partition.unannounced_transactions import UnannouncedTransactions
-from handler.pulsar.entry import Position, RawEntry
+from kafka_sidecar.errors import EntryUnreadable
+from kafka_sidecar.partition.failures import EntryFailures
+from kafka_sidecar.partition.kept_fold import KeptFold
+from kafka_sidecar.partition.log.entries import Content, read_entry, read_headers
+from kafka_sidecar.partition.unannounced_transactions import UnannouncedTransactions
+from kafka_sidecar.pulsar.entry import Position, RawEntry
 
 
 class PartitionForContents(Protocol):

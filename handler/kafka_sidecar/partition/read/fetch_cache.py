@@ -12,9 +12,9 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from handler.wire.control_records import PLACEHOLDER_SIZE, placeholder
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import whole_batches, with_base_offsets
+from kafka_sidecar.wire.control_records import PLACEHOLDER_SIZE, placeholder
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import whole_batches, with_base_offsets
 
 _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
 BATCH_OVERHEAD: Final = 12  # what the length of a batch does not count

@@ -11,9 +11,9 @@ import logging
 import math
 from typing import Protocol
 
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

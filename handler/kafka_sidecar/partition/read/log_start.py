@@ -8,12 +8,12 @@ import math
 from collections.abc import Coroutine
 from typing import Final, Protocol
 
-from handler.partition.log.moved_start import MovedStart
-from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import NothingToRead, first_entry, first_indexed_entry, holds_records
-from handler.pulsar.entry import LogStats, Position
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.raw_entries import NoEntryCame
+from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.read.read_entries import NothingToRead, first_entry, first_indexed_entry, holds_records
+from kafka_sidecar.pulsar.entry import LogStats, Position
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.raw_entries import NoEntryCame
 
 log = logging.getLogger(__name__)
 

@@ -11,20 +11,20 @@ import logging
 from contextlib import aclosing
 from typing import Final, Protocol
 
-from handler.clock import Clock
-from handler.coordination.kept_states import KeptStates
-from handler.errors import EntryUnreadable
-from handler.partition.fold.fold import Folded
-from handler.partition.log.entries import Content, CountedFewer, is_from_before_index, read_headers
-from handler.partition.log.large_entries import look_beforehand
-from handler.partition.log.port import EntryLog
-from handler.partition.read.fetch_cache import FetchCache
-from handler.partition.read.time_index import MAX_BYTES, TimeIndex
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.raw_entries import raw_entries_from
-from handler.tasks import Shared
-from handler.wire.records import NO_TIMESTAMP
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.coordination.kept_states import KeptStates
+from kafka_sidecar.errors import EntryUnreadable
+from kafka_sidecar.partition.fold.fold import Folded
+from kafka_sidecar.partition.log.entries import Content, CountedFewer, is_from_before_index, read_headers
+from kafka_sidecar.partition.log.large_entries import look_beforehand
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.read.fetch_cache import FetchCache
+from kafka_sidecar.partition.read.time_index import MAX_BYTES, TimeIndex
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.raw_entries import raw_entries_from
+from kafka_sidecar.tasks import Shared
+from kafka_sidecar.wire.records import NO_TIMESTAMP
 
 log = logging.getLogger(__name__)
 

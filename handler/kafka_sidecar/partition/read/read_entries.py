@@ -6,14 +6,14 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import NamedTuple
 
-from handler.errors import EntryUnreadable
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.log.entries import Content, CountedFewer, is_from_before_index, read_entry
-from handler.partition.log.large_entries import look_beforehand
-from handler.partition.log.port import EntryLog
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.raw_entries import PERMITS, NoEntryCame, raw_entries_from
+from kafka_sidecar.errors import EntryUnreadable
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.log.entries import Content, CountedFewer, is_from_before_index, read_entry
+from kafka_sidecar.partition.log.large_entries import look_beforehand
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.raw_entries import PERMITS, NoEntryCame, raw_entries_from
 
 
 class ReadEntry(NamedTuple):

@@ -6,15 +6,15 @@ import asyncio
 import contextlib
 from typing import Final
 
-from handler.partition.fold.fold import BEFORE_ALL, Fold
-from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import holds_records
-from handler.partition.read.tail_reader import TailReader
-from handler.partition.read.tail_watch import TailWatch
-from handler.pulsar.entry import LogStats, Position
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.pulsar.raw_entries import NoEntryCame
-from handler.tasks import while_it_goes_on
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.read.read_entries import holds_records
+from kafka_sidecar.partition.read.tail_reader import TailReader
+from kafka_sidecar.partition.read.tail_watch import TailWatch
+from kafka_sidecar.pulsar.entry import LogStats, Position
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.pulsar.raw_entries import NoEntryCame
+from kafka_sidecar.tasks import while_it_goes_on
 
 # Half of a client's request time-out (30 s), so that it hears of it.
 READ_SECONDS: Final = 15.0

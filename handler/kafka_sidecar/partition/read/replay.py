@@ -20,24 +20,24 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Final, Protocol
 
-from handler.errors import EntryUnreadable, SidecarError
-from handler.partition.errors import PartitionEnded
-from handler.partition.fold.extent import Extent
-from handler.partition.fold.fold import BEFORE_ALL, Fold, IndexAlarm, index_of
-from handler.partition.fold.kept_producers import KnownProducers
-from handler.partition.fold.producers import ProducerTable
-from handler.partition.fold.transactions import KnownVerdicts, TransactionTable
-from handler.partition.log.entries import is_from_before_index
-from handler.partition.log.large_entries import look_beforehand
-from handler.partition.log.port import EntryLog
-from handler.partition.read.entry_contents import EntryContents
-from handler.partition.read.read_entries import begins_right_behind, begins_with, end_before
-from handler.pulsar.entry import LogStats, Position, RawEntry
-from handler.pulsar.errors import Unavailable
-from handler.pulsar.raw_entries import NoEntryCame, permits_of, raw_entries_from
-from handler.tasks import KeptAlive
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.errors import EntryUnreadable, SidecarError
+from kafka_sidecar.partition.errors import PartitionEnded
+from kafka_sidecar.partition.fold.extent import Extent
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold, IndexAlarm, index_of
+from kafka_sidecar.partition.fold.kept_producers import KnownProducers
+from kafka_sidecar.partition.fold.producers import ProducerTable
+from kafka_sidecar.partition.fold.transactions import KnownVerdicts, TransactionTable
+from kafka_sidecar.partition.log.entries import is_from_before_index
+from kafka_sidecar.partition.log.large_entries import look_beforehand
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.read.entry_contents import EntryContents
+from kafka_sidecar.partition.read.read_entries import begins_right_behind, begins_with, end_before
+from kafka_sidecar.pulsar.entry import LogStats, Position, RawEntry
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.pulsar.raw_entries import NoEntryCame, permits_of, raw_entries_from
+from kafka_sidecar.tasks import KeptAlive
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
-from handler.errors import SidecarError
-from handler.partition.log.large_entries import LargeEntries
-from handler.partition.log.port import EntryLog, LogReader
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.pulsar.events import ConsumerEvents
-from handler.tasks import KeptAlive
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.partition.log.large_entries import LargeEntries
+from kafka_sidecar.partition.log.port import EntryLog, LogReader
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents
+from kafka_sidecar.tasks import KeptAlive
 
 PERMITS: Final = 1_000  # Pulsar's receiverQueueSize
 # Enough for the first of others' entries, after which there are more. Own entries use them up, if they come again, and

@@ -13,14 +13,14 @@ import logging
 import math
 from typing import Final
 
-from handler.partition.fold.fold import BEFORE_ALL, Fold
-from handler.partition.log.port import EntryLog
-from handler.partition.read.tail_reader import TailReader
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import PulsarError
-from handler.tasks import KeptAlive
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.read.tail_reader import TailReader
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.tasks import KeptAlive
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import Protocol
 
-from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import entries_from
-from handler.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset
-from handler.pulsar.entry import LogStats, Position
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.read.read_entries import entries_from
+from kafka_sidecar.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset
+from kafka_sidecar.pulsar.entry import LogStats, Position
 
 
 class PartitionForTiers(Protocol):

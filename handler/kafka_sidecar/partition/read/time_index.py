@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from handler.partition.kept_state_pb2 import TimeIndex as KeptTimeIndex
-from handler.pulsar.entry import Position
+from kafka_sidecar.partition.kept_state_pb2 import TimeIndex as KeptTimeIndex
+from kafka_sidecar.pulsar.entry import Position
 
 MAX_STRETCHES: Final = 2_048
 # 64 KiB at the most, of four numbers each.

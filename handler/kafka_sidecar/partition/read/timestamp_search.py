@@ -13,22 +13,22 @@ from typing import Final, NamedTuple, Protocol
 from aiokafka.errors import KafkaError
 from aiokafka.record.memory_records import MemoryRecords
 
-from handler.errors import EntryUnreadable
-from handler.partition.log.opened_batch import size_if_small
-from handler.partition.log.port import EntryLog
-from handler.partition.read.fetch_cache import FetchedRun
-from handler.partition.read.partition_times import PartitionTimes
-from handler.partition.read.read_entries import ReadEntry, entries_from
-from handler.partition.read.time_index import Stretch
-from handler.partition.unfolding import LARGE_BYTES, unfolding
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import Unavailable
-from handler.tasks import Pace, Shared, within
-from handler.telemetry.limits import RateLimitedLog
-from handler.wire.compression import without_compression
-from handler.wire.control_records import is_placeholder
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import CODEC_MASK, BatchHeader, BatchInvalid, BatchMalformed, read_header
+from kafka_sidecar.errors import EntryUnreadable
+from kafka_sidecar.partition.log.opened_batch import size_if_small
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.read.fetch_cache import FetchedRun
+from kafka_sidecar.partition.read.partition_times import PartitionTimes
+from kafka_sidecar.partition.read.read_entries import ReadEntry, entries_from
+from kafka_sidecar.partition.read.time_index import Stretch
+from kafka_sidecar.partition.unfolding import LARGE_BYTES, unfolding
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.tasks import Pace, Shared, within
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.wire.compression import without_compression
+from kafka_sidecar.wire.control_records import is_placeholder
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import CODEC_MASK, BatchHeader, BatchInvalid, BatchMalformed, read_header
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 

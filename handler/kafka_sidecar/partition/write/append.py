@@ -7,15 +7,15 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol, TypeVar
 
-from handler.partition.errors import SENT_AGAIN
-from handler.partition.log.basis import NO_TRANSACTION, BatchSequence
-from handler.partition.log.formats import EncodedEntry
-from handler.partition.log.log_config import AS_IT_COMES, LogConfig
-from handler.partition.write.log_validator import BatchRefused, check_ahead, validate
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, next_sequence
+from kafka_sidecar.partition.errors import SENT_AGAIN
+from kafka_sidecar.partition.log.basis import NO_TRANSACTION, BatchSequence
+from kafka_sidecar.partition.log.formats import EncodedEntry
+from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
+from kafka_sidecar.partition.write.log_validator import BatchRefused, check_ahead, validate
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, next_sequence
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 

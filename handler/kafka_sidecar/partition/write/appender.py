@@ -25,27 +25,27 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from handler.clock import Clock
-from handler.errors import SidecarError
-from handler.partition.errors import SENT_AGAIN, error_code
-from handler.partition.fold.fold import Fold, Folded, IndexAlarm
-from handler.partition.fold.producers import UNJUDGED, Verdict
-from handler.partition.fold.transactions import TransactionTable
-from handler.partition.log.basis import NO_TRANSACTION
-from handler.partition.log.entries import Content
-from handler.partition.log.log_config import AS_IT_COMES, LogConfig
-from handler.partition.log.port import EntryLog
-from handler.partition.write.append import Append
-from handler.partition.write.held_appends import HeldAppends
-from handler.partition.write.in_flight import BatchesInFlight, EntryInFlight
-from handler.partition.write.log_validator import BatchRefused
-from handler.partition.write.precheck import is_next_of_producer, precheck
-from handler.partition.write.sender import Sender, note_failure
-from handler.partition.write.validation import refuse_records
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import CHECKSUM_ERROR, NOT_ALLOWED, TOPIC_TERMINATED, PulsarError, Unavailable
-from handler.telemetry.limits import RateLimitedLog
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.partition.errors import SENT_AGAIN, error_code
+from kafka_sidecar.partition.fold.fold import Fold, Folded, IndexAlarm
+from kafka_sidecar.partition.fold.producers import UNJUDGED, Verdict
+from kafka_sidecar.partition.fold.transactions import TransactionTable
+from kafka_sidecar.partition.log.basis import NO_TRANSACTION
+from kafka_sidecar.partition.log.entries import Content
+from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.write.append import Append
+from kafka_sidecar.partition.write.held_appends import HeldAppends
+from kafka_sidecar.partition.write.in_flight import BatchesInFlight, EntryInFlight
+from kafka_sidecar.partition.write.log_validator import BatchRefused
+from kafka_sidecar.partition.write.precheck import is_next_of_producer, precheck
+from kafka_sidecar.partition.write.sender import Sender, note_failure
+from kafka_sidecar.partition.write.validation import refuse_records
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import CHECKSUM_ERROR, NOT_ALLOWED, TOPIC_TERMINATED, PulsarError, Unavailable
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)

@@ -12,11 +12,11 @@ import asyncio
 import contextlib
 from typing import Final, Protocol
 
-from handler.errors import SidecarError
-from handler.partition.errors import error_code
-from handler.partition.write.append import Append, expire, pass_on
-from handler.tasks import KeptAlive, within
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.partition.write.append import Append, expire, pass_on
+from kafka_sidecar.tasks import KeptAlive, within
+from kafka_sidecar.wire.error_code import ErrorCode
 
 # What is in flight may be given up without a word.
 NEWS_SECONDS: Final = 1.0

@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from handler.partition.fold.producers import is_later
-from handler.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis, KnownProducer
-from handler.partition.log.entries import Content
-from handler.partition.write.append import Append, expire
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID, all_batches, read_header, split_batches
+from kafka_sidecar.partition.fold.producers import is_later
+from kafka_sidecar.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis, KnownProducer
+from kafka_sidecar.partition.log.entries import Content
+from kafka_sidecar.partition.write.append import Append, expire
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import NO_PRODUCER_ID, all_batches, read_header, split_batches
 
 # The basis grows by so much with each batch: two numbers of 32 bits and less, and one of 64, in decimal.
 BASIS_BYTES: Final = 42

@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from handler.errors import ProtocolError
-from handler.partition.log.formats import EncodedEntry
-from handler.partition.log.log_config import LogConfig
-from handler.partition.log.opened_batch import RecordsTooLarge, open_batch, reading_records
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import CODEC_MASK, NO_TIMESTAMP, BatchMalformed, read_header
+from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.partition.log.formats import EncodedEntry
+from kafka_sidecar.partition.log.log_config import LogConfig
+from kafka_sidecar.partition.log.opened_batch import RecordsTooLarge, open_batch, reading_records
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import CODEC_MASK, NO_TIMESTAMP, BatchMalformed, read_header
 
 # Those that stand in the text; all stand in the response.
 _TOLD_IN_TEXT: Final = 3

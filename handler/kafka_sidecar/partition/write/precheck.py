@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from handler.partition.fold.producer_state import ProducerState
-from handler.partition.fold.producers import (
+from kafka_sidecar.partition.fold.producer_state import ProducerState
+from kafka_sidecar.partition.fold.producers import (
     ACCEPTED,
     OUT_OF_ORDER,
     UNJUDGED,
@@ -12,11 +12,11 @@ from handler.partition.fold.producers import (
     is_later,
     is_next_sequence,
 )
-from handler.partition.log.basis import BatchSequence
-from handler.partition.write.append import Append
-from handler.partition.write.in_flight import BatchesInFlight
-from handler.wire.error_code import ErrorCode
-from handler.wire.records import NO_PRODUCER_ID
+from kafka_sidecar.partition.log.basis import BatchSequence
+from kafka_sidecar.partition.write.append import Append
+from kafka_sidecar.partition.write.in_flight import BatchesInFlight
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import NO_PRODUCER_ID
 
 
 def precheck(producers: ProducerTable, in_flight: BatchesInFlight, batch: BatchSequence, *, has_all: bool) -> Verdict:

@@ -13,20 +13,20 @@ import sys
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from handler.errors import SidecarError
-from handler.partition.fold.fold import Fold
-from handler.partition.fold.producer_state import ANY_SEQUENCE
-from handler.partition.log.basis import AGAIN_PROPERTY, BASES_PROPERTY, BASIS_PROPERTY, UNKNOWN_PRODUCER, KnownProducer
-from handler.partition.log.formats import KAFKA
-from handler.partition.log.port import EntryLog, LogWriter
-from handler.partition.write.append import AREA, Append
-from handler.partition.write.in_flight import BatchesInFlight, EntryInFlight
-from handler.pulsar.errors import PulsarError, Unavailable
-from handler.pulsar.events import ProducerEvents
-from handler.pulsar.pulsar_api_pb2 import KeyValue, MessageMetadata
-from handler.tasks import Backoff, KeptAlive
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.partition.fold.fold import Fold
+from kafka_sidecar.partition.fold.producer_state import ANY_SEQUENCE
+from kafka_sidecar.partition.log.basis import AGAIN_PROPERTY, BASES_PROPERTY, BASIS_PROPERTY, UNKNOWN_PRODUCER, KnownProducer
+from kafka_sidecar.partition.log.formats import KAFKA
+from kafka_sidecar.partition.log.port import EntryLog, LogWriter
+from kafka_sidecar.partition.write.append import AREA, Append
+from kafka_sidecar.partition.write.in_flight import BatchesInFlight, EntryInFlight
+from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
+from kafka_sidecar.pulsar.events import ProducerEvents
+from kafka_sidecar.pulsar.pulsar_api_pb2 import KeyValue, MessageMetadata
+from kafka_sidecar.tasks import Backoff, KeptAlive
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 

@@ -12,16 +12,16 @@ from collections import deque
 from functools import partial
 from typing import Final, Protocol
 
-from handler.clock import Clock
-from handler.partition.errors import SENT_AGAIN
-from handler.partition.log.log_config import LogConfig
-from handler.partition.log.opened_batch import MAX_BYTES, size_if_small
-from handler.partition.unfolding import LARGE_BYTES, unfolding
-from handler.partition.write.append import Append, expire
-from handler.partition.write.log_validator import BatchRefused, opens, validate
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.clock import Clock
+from kafka_sidecar.partition.errors import SENT_AGAIN
+from kafka_sidecar.partition.log.log_config import LogConfig
+from kafka_sidecar.partition.log.opened_batch import MAX_BYTES, size_if_small
+from kafka_sidecar.partition.unfolding import LARGE_BYTES, unfolding
+from kafka_sidecar.partition.write.append import Append, expire
+from kafka_sidecar.partition.write.log_validator import BatchRefused, opens, validate
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.wire.error_code import ErrorCode
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 

@@ -12,16 +12,16 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, Protocol
 
-from handler.errors import SidecarError
-from handler.partition.fold.fold import NOTHING_WRITTEN, Fold
-from handler.partition.fold.transactions import TransactionTable
-from handler.partition.log.port import EntryLog
-from handler.partition.write.append import Append, expire, pass_on
-from handler.pulsar.entry import Position
-from handler.tasks import within
-from handler.telemetry import metrics
-from handler.telemetry.limits import RateLimitedLog
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.partition.fold.fold import NOTHING_WRITTEN, Fold
+from kafka_sidecar.partition.fold.transactions import TransactionTable
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.write.append import Append, expire, pass_on
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.tasks import within
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.wire.error_code import ErrorCode
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 

@@ -6,8 +6,8 @@ import argparse
 import time
 from typing import Final
 
-from handler.errors import ConfigError
-from handler.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, write_result
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, write_result
 
 TEXT: Final = "write topics into Parquet files or an Apache Iceberg table, each offset exactly once"
 _VALUES: Final = (
@@ -48,9 +48,9 @@ def run(settings: Settings) -> int:
     source, topics = settings.cluster("source"), settings.texts("topic")
     if not topics:
         raise ConfigError("--topic: name the topics to archive, or a regular expression for their names ('.*' for all)")
-    from handler.pipelines.archive.write import Archive, ArchiveOptions, result_of
-    from handler.pipelines.kafka.client import check_reachable
-    from handler.pipelines.session import ICEBERG, KAFKA_SOURCE, spark_session
+    from kafka_sidecar.pipelines.archive.write import Archive, ArchiveOptions, result_of
+    from kafka_sidecar.pipelines.kafka.client import check_reachable
+    from kafka_sidecar.pipelines.session import ICEBERG, KAFKA_SOURCE, spark_session
 
     options = ArchiveOptions(
         source=source, topics=topics, exclude=settings.texts("exclude"), path=path, table=table,

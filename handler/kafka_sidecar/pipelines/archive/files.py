@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from handler.errors import SidecarError
-from handler.pipelines.archive.layout import (
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.pipelines.archive.layout import (
     INTENT,
     OFFSETS,
     STAGING,

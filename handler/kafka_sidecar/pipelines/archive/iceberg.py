@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from handler.pipelines.archive.layout import Contents, decode, encode
+from kafka_sidecar.pipelines.archive.layout import Contents, decode, encode
 
 # In the summary of each snapshot that appends; and of the table, because snapshots expire.
 OFFSETS: Final = "kafka-sidecar.offsets"

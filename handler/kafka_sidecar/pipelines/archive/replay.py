@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from handler.errors import SidecarError
-from handler.pipelines.archive.files import ArchiveFiles
-from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, asked
-from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.kafka.copied_batches import CopiedBatch, built
-from handler.pipelines.kafka.reading import SourceRecord
-from handler.pipelines.kafka.topics import ClusterState, Partition, cluster_state, create_partitions, create_topic
-from handler.pipelines.mirror.delivery import Progress, Route, not_the_same
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.offset_runs import Copied
-from handler.pipelines.mirror.plan import RUNS_CONFIGS
-from handler.pipelines.mirror.record import latest
-from handler.pipelines.mirror.writing import Goal, LeaveOut, WritingTask
-from handler.wire.records import LZ4
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.pipelines.archive.files import ArchiveFiles
+from kafka_sidecar.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, asked
+from kafka_sidecar.pipelines.kafka.cluster import Cluster
+from kafka_sidecar.pipelines.kafka.copied_batches import CopiedBatch, built
+from kafka_sidecar.pipelines.kafka.reading import SourceRecord
+from kafka_sidecar.pipelines.kafka.topics import ClusterState, Partition, cluster_state, create_partitions, create_topic
+from kafka_sidecar.pipelines.mirror.delivery import Progress, Route, not_the_same
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.mirror.offset_runs import Copied
+from kafka_sidecar.pipelines.mirror.plan import RUNS_CONFIGS
+from kafka_sidecar.pipelines.mirror.record import latest
+from kafka_sidecar.pipelines.mirror.writing import Goal, LeaveOut, WritingTask
+from kafka_sidecar.wire.records import LZ4
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

@@ -6,10 +6,10 @@ import argparse
 import time
 from typing import Final
 
-from handler.errors import ConfigError
-from handler.pipelines.archive.command import place_of
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, table, write_result
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.pipelines.archive.command import place_of
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, table, write_result
 
 TEXT: Final = "write an archive's records into topics: in their order, with their times and headers, each once"
 _VALUES: Final = (
@@ -34,9 +34,9 @@ def run(settings: Settings) -> int:
     if not settings.text("name"):
         raise ConfigError("--name: give the replay a name; under it it goes on where it was")
     name, target = MirrorName.of(settings.text("name"), "replay"), settings.cluster("target")
-    from handler.pipelines.archive.replay import Replay, ReplayOptions, result_of
-    from handler.pipelines.kafka.client import check_reachable
-    from handler.pipelines.session import ICEBERG, spark_session
+    from kafka_sidecar.pipelines.archive.replay import Replay, ReplayOptions, result_of
+    from kafka_sidecar.pipelines.kafka.client import check_reachable
+    from kafka_sidecar.pipelines.session import ICEBERG, spark_session
 
     options = ReplayOptions(
         name=name, target=target, path=path, table=iceberg, topics=settings.texts("topic"), prefix=settings.text("prefix"),

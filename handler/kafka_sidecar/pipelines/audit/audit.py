@@ -12,18 +12,18 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from handler.errors import SidecarError
-from handler.pipelines.archive.files import ArchiveFiles
-from handler.pipelines.archive.write import Source, look, read_topics
-from handler.pipelines.audit import measure
-from handler.pipelines.audit.causes import Cause, cause_of, log_rows, read_causes
-from handler.pipelines.audit.copies import bound_rows, copied_by, not_compared, run_rows
-from handler.pipelines.audit.report import bars, page, result_rows
-from handler.pipelines.kafka.client import TRANSIENT, Refused
-from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.kafka.topics import Partition
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.offset_runs import Translation
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.pipelines.archive.files import ArchiveFiles
+from kafka_sidecar.pipelines.archive.write import Source, look, read_topics
+from kafka_sidecar.pipelines.audit import measure
+from kafka_sidecar.pipelines.audit.causes import Cause, cause_of, log_rows, read_causes
+from kafka_sidecar.pipelines.audit.copies import bound_rows, copied_by, not_compared, run_rows
+from kafka_sidecar.pipelines.audit.report import bars, page, result_rows
+from kafka_sidecar.pipelines.kafka.client import TRANSIENT, Refused
+from kafka_sidecar.pipelines.kafka.cluster import Cluster
+from kafka_sidecar.pipelines.kafka.topics import Partition
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.mirror.offset_runs import Translation
 
 # In the report; the Parquet files have all.
 MOST_LISTED: Final = 200

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 from typing import Final
 
-from handler.errors import ConfigError
-from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, write_result
-from handler.pipelines.options import table as lines_of
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.pipelines.kafka.cluster import Cluster
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, write_result
+from kafka_sidecar.pipelines.options import table as lines_of
 
 TEXT: Final = "read topics, or an archive, in parallel and account for every offset; compare with a copy record by record"
 _VALUES: Final = (
@@ -43,7 +43,7 @@ def run(settings: Settings) -> int:
         raise ConfigError("--out: say in which directory the report is to be")
     against_path, against_table = settings.text("against_path"), settings.text("against_table")
     has_target = settings.has("target")
-    from handler.pipelines.kafka.client import check_reachable
+    from kafka_sidecar.pipelines.kafka.client import check_reachable
 
     if sum((bool(against_path), bool(against_table), has_target)) > 1:
         raise ConfigError("compare with one place at a time: --target, --against-path or --against-table")
@@ -51,8 +51,8 @@ def run(settings: Settings) -> int:
     check_reachable(*(one for one in (cluster, target) if one is not None))
     if settings.flag("dry_run"):
         return _plan(cluster, topics, path or table, out)
-    from handler.pipelines.audit.audit import Audit, AuditOptions, RecordSource, result_of
-    from handler.pipelines.session import ICEBERG, KAFKA_SOURCE, spark_session
+    from kafka_sidecar.pipelines.audit.audit import Audit, AuditOptions, RecordSource, result_of
+    from kafka_sidecar.pipelines.session import ICEBERG, KAFKA_SOURCE, spark_session
 
     against = None
     if against_path or against_table or has_target:
@@ -83,7 +83,7 @@ def _plan(cluster: Cluster | None, topics: tuple[str, ...], archive: str, out: s
     if cluster is None:
         print(f"{', '.join(topics) or 'all topics'} of {archive} would be read, and {out} written.")
     else:
-        from handler.pipelines.audit.audit import looked_at
+        from kafka_sidecar.pipelines.audit.audit import looked_at
 
         found = looked_at(cluster, topics)
         rows: list[list[object]] = [["TOPIC", "PARTITION", "FROM", "TO", "OFFSETS"]]

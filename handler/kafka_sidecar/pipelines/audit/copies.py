@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from handler.pipelines.kafka.client import KafkaClient, asked
-from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.kafka.topics import Partition, cluster_state
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.offset_runs import Translation
-from handler.pipelines.mirror.record import translations
+from kafka_sidecar.pipelines.kafka.client import KafkaClient, asked
+from kafka_sidecar.pipelines.kafka.cluster import Cluster
+from kafka_sidecar.pipelines.kafka.topics import Partition, cluster_state
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.mirror.offset_runs import Translation
+from kafka_sidecar.pipelines.mirror.record import translations
 
 CLIENT_ID: Final = "kafka-sidecar-audit"
 

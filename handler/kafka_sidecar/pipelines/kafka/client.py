@@ -12,29 +12,29 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaConnectionError, KafkaError, StaleMetadata
 
-from handler.errors import ConfigError, SidecarError
-from handler.pipelines.kafka.cluster import Cluster
-from handler.wire.error_code import ErrorCode
-from handler.wire.headers import request_header
-from handler.wire.message import Message
-from handler.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from handler.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
-from handler.wire.messages.create_partitions import CreatePartitionsRequest
-from handler.wire.messages.create_topics import CreateTopicsRequest
-from handler.wire.messages.describe_configs import DescribeConfigsRequest
-from handler.wire.messages.describe_groups import DescribeGroupsRequest
-from handler.wire.messages.end_txn import EndTxnRequest
-from handler.wire.messages.fetch import FetchRequest
-from handler.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from handler.wire.messages.init_producer_id import InitProducerIdRequest
-from handler.wire.messages.list_groups import ListGroupsRequest
-from handler.wire.messages.list_offsets import ListOffsetsRequest
-from handler.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from handler.wire.messages.offset_commit import OffsetCommitRequest
-from handler.wire.messages.offset_fetch import OffsetFetchRequest
-from handler.wire.messages.produce import ProduceRequest
-from handler.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
-from handler.wire.varint import skip_tagged_fields
+from kafka_sidecar.errors import ConfigError, SidecarError
+from kafka_sidecar.pipelines.kafka.cluster import Cluster
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.headers import request_header
+from kafka_sidecar.wire.message import Message
+from kafka_sidecar.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kafka_sidecar.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from kafka_sidecar.wire.messages.create_partitions import CreatePartitionsRequest
+from kafka_sidecar.wire.messages.create_topics import CreateTopicsRequest
+from kafka_sidecar.wire.messages.describe_configs import DescribeConfigsRequest
+from kafka_sidecar.wire.messages.describe_groups import DescribeGroupsRequest
+from kafka_sidecar.wire.messages.end_txn import EndTxnRequest
+from kafka_sidecar.wire.messages.fetch import FetchRequest
+from kafka_sidecar.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest
+from kafka_sidecar.wire.messages.list_groups import ListGroupsRequest
+from kafka_sidecar.wire.messages.list_offsets import ListOffsetsRequest
+from kafka_sidecar.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kafka_sidecar.wire.messages.offset_commit import OffsetCommitRequest
+from kafka_sidecar.wire.messages.offset_fetch import OffsetFetchRequest
+from kafka_sidecar.wire.messages.produce import ProduceRequest
+from kafka_sidecar.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kafka_sidecar.wire.varint import skip_tagged_fields
 
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")

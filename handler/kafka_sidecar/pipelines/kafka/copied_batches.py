@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 
-from handler.wire.control_records import read_marker
-from handler.wire.crc import crc32c
-from handler.wire.messages.fetch import AbortedTransaction
-from handler.wire.records import (
+from kafka_sidecar.wire.control_records import read_marker
+from kafka_sidecar.wire.crc import crc32c
+from kafka_sidecar.wire.messages.fetch import AbortedTransaction
+from kafka_sidecar.wire.records import (
     CHECKED_FROM,
     CODEC_MASK,
     CONTROL,

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from handler.pipelines.kafka.client import GROUP, KafkaClient, Refused, check
-from handler.pipelines.kafka.topics import Partition
-from handler.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from handler.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from handler.wire.messages.offset_commit import (
+from kafka_sidecar.pipelines.kafka.client import GROUP, KafkaClient, Refused, check
+from kafka_sidecar.pipelines.kafka.topics import Partition
+from kafka_sidecar.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kafka_sidecar.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from kafka_sidecar.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from handler.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kafka_sidecar.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
 WITHOUT_MEMBERS: Final = frozenset(("Empty", "Dead"))
 _SHARE: Final = "share"  # KIP-932: its offsets are not those of a consumer group

@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 
 from aiokafka.record.memory_records import MemoryRecords
 
-from handler.pipelines.kafka.client import KafkaClient, Refused, check
-from handler.pipelines.kafka.copied_batches import FetchedRecords, copied_batches
-from handler.pipelines.kafka.topics import READ_COMMITTED
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.fetch import FetchableTopicResponse, FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from kafka_sidecar.pipelines.kafka.client import KafkaClient, Refused, check
+from kafka_sidecar.pipelines.kafka.copied_batches import FetchedRecords, copied_batches
+from kafka_sidecar.pipelines.kafka.topics import READ_COMMITTED
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.fetch import FetchableTopicResponse, FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 
 # Large enough that a round trip is not the cost.
 FETCH_BYTES: Final = 8 * 1_024 * 1_024

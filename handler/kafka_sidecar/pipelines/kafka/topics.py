@@ -8,19 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from handler.errors import ConfigError
-from handler.pipelines.kafka.client import KafkaClient, Refused, check
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic
-from handler.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest, CreateTopicsResponse
-from handler.wire.messages.describe_configs import (
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.pipelines.kafka.client import KafkaClient, Refused, check
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic
+from kafka_sidecar.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest, CreateTopicsResponse
+from kafka_sidecar.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from handler.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
-from handler.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
+from kafka_sidecar.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
+from kafka_sidecar.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 Partition = tuple[str, int]
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Final
 
-from handler.pipelines.kafka.copied_batches import CopiedBatch
-from handler.pipelines.mirror.delivery import Progress
-from handler.pipelines.mirror.offset_runs import Run, joined
-from handler.pipelines.mirror.outcome import Outcome
-from handler.pipelines.mirror.target import Target
+from kafka_sidecar.pipelines.kafka.copied_batches import CopiedBatch
+from kafka_sidecar.pipelines.mirror.delivery import Progress
+from kafka_sidecar.pipelines.mirror.offset_runs import Run, joined
+from kafka_sidecar.pipelines.mirror.outcome import Outcome
+from kafka_sidecar.pipelines.mirror.target import Target
 
 # A transaction ends when it has so much, or after so long: readers of committed records wait for its end.
 TRANSACTION_BYTES: Final = 16 * 1_024 * 1_024

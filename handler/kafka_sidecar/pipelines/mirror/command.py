@@ -8,14 +8,14 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from handler.errors import ConfigError
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.places import shown
-from handler.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, table, write_result
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.mirror.places import shown
+from kafka_sidecar.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, table, write_result
 
 if TYPE_CHECKING:  # they bring aiokafka, which no other command needs
-    from handler.pipelines.mirror.plan import MirrorOptions
-    from handler.pipelines.mirror.run import Mirror
+    from kafka_sidecar.pipelines.mirror.plan import MirrorOptions
+    from kafka_sidecar.pipelines.mirror.run import Mirror
 
 TEXT: Final = "copy topics from one Kafka cluster to another, exactly once, with a record of where each offset has gone"
 MOST_SHOWN: Final = 10
@@ -49,7 +49,7 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def options_of(settings: Settings, kind: str = "mirror") -> MirrorOptions:
-    from handler.pipelines.mirror.plan import MirrorOptions
+    from kafka_sidecar.pipelines.mirror.plan import MirrorOptions
 
     delivery = settings.text("delivery", DELIVERIES[0])
     if delivery not in DELIVERIES:
@@ -72,13 +72,13 @@ def options_of(settings: Settings, kind: str = "mirror") -> MirrorOptions:
 
 def run(settings: Settings) -> int:
     options = options_of(settings)
-    from handler.pipelines.mirror.run import Mirror, result_of
+    from kafka_sidecar.pipelines.mirror.run import Mirror, result_of
 
     began = time.monotonic()
     mirror = Mirror(None, options, say)
     asyncio.run(mirror.look())  # what is wrong is said before Spark starts
     if not options.dry_run:
-        from handler.pipelines.session import spark_session
+        from kafka_sidecar.pipelines.session import spark_session
 
         mirror.spark = spark = spark_session("mirror", settings.text("master", LOCAL), settings.texts("conf"), refuses_speculation=True)
         try:

@@ -6,28 +6,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from handler.errors import SidecarError
-from handler.pipelines.kafka.client import TRANSACTION, KafkaClient, Refused, check, until_it_succeeds, until_ready
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.offset_runs import Copied
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from handler.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, AddPartitionsToTxnTopic
-from handler.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
-from handler.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from handler.wire.messages.offset_commit import (
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.pipelines.kafka.client import TRANSACTION, KafkaClient, Refused, check, until_it_succeeds, until_ready
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.mirror.offset_runs import Copied
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from kafka_sidecar.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, AddPartitionsToTxnTopic
+from kafka_sidecar.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kafka_sidecar.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from handler.wire.messages.txn_offset_commit import (
+from kafka_sidecar.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from handler.wire.records import NO_PRODUCER_ID, TRANSACTIONAL
+from kafka_sidecar.wire.records import NO_PRODUCER_ID, TRANSACTIONAL
 
 # A task that is stopped leaves its transaction open for so long at most, and readers of committed records wait behind it.
 TRANSACTION_TIMEOUT_MS: Final = 60_000

@@ -8,19 +8,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from handler.errors import ConfigError, SidecarError
-from handler.migration.packed_offsets import PackedOffset, Undecided
-from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
-from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.kafka.groups import Committed, GroupState, commit, committed, list_groups
-from handler.pipelines.kafka.reading import SourceRecord, records
-from handler.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, ClusterState, Partition, cluster_state, offsets
-from handler.pipelines.mirror.copying import CLIENT_ID
-from handler.pipelines.mirror.delivery import Route, not_the_same
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.offset_runs import NotReached, Place, Translation
-from handler.pipelines.mirror.places import number_of_packed, shown
-from handler.pipelines.mirror.record import translations
+from kafka_sidecar.errors import ConfigError, SidecarError
+from kafka_sidecar.migration.packed_offsets import PackedOffset, Undecided
+from kafka_sidecar.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
+from kafka_sidecar.pipelines.kafka.cluster import Cluster
+from kafka_sidecar.pipelines.kafka.groups import Committed, GroupState, commit, committed, list_groups
+from kafka_sidecar.pipelines.kafka.reading import SourceRecord, records
+from kafka_sidecar.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, ClusterState, Partition, cluster_state, offsets
+from kafka_sidecar.pipelines.mirror.copying import CLIENT_ID
+from kafka_sidecar.pipelines.mirror.delivery import Route, not_the_same
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.mirror.offset_runs import NotReached, Place, Translation
+from kafka_sidecar.pipelines.mirror.places import number_of_packed, shown
+from kafka_sidecar.pipelines.mirror.record import translations
 
 ASK_SECONDS: Final = 60.0
 READS_AT_A_TIME: Final = 8

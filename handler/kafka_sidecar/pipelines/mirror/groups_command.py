@@ -7,13 +7,13 @@ import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from handler.errors import ConfigError
-from handler.pipelines.mirror.names import MirrorName
-from handler.pipelines.mirror.places import shown
-from handler.pipelines.options import Settings, add_common, table, write_result
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.mirror.places import shown
+from kafka_sidecar.pipelines.options import Settings, add_common, table, write_result
 
 if TYPE_CHECKING:  # it brings aiokafka, which no other command needs
-    from handler.pipelines.mirror.groups import Step
+    from kafka_sidecar.pipelines.mirror.groups import Step
 
 TEXT: Final = "set what groups have committed in the source in the target of a mirror, translated through its record of offsets"
 
@@ -30,7 +30,7 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(settings: Settings) -> int:
-    from handler.pipelines.mirror.groups import NOT_ALONE, GroupsOptions, migrate, result_of
+    from kafka_sidecar.pipelines.mirror.groups import NOT_ALONE, GroupsOptions, migrate, result_of
 
     if not settings.text("name"):
         raise ConfigError("--name: name the mirror that has copied the topics")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from handler.errors import ConfigError
+from kafka_sidecar.errors import ConfigError
 
 # No hyphen: the name of a producer can be read back, so no two mirrors have one in common.
 _ALLOWED: Final = re.compile(r"[A-Za-z0-9_.]{1,60}")

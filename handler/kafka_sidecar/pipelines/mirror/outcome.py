@@ -6,10 +6,10 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Final
 
-from handler.errors import ProtocolError, SidecarError
-from handler.pipelines.kafka.client import TRANSIENT, Refused
-from handler.pipelines.mirror.delivery import Progress
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.errors import ProtocolError, SidecarError
+from kafka_sidecar.pipelines.kafka.client import TRANSIENT, Refused
+from kafka_sidecar.pipelines.mirror.delivery import Progress
+from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from handler.migration.packed_offsets import PackedOffset, place_of
-from handler.pipelines.mirror.offset_runs import Run
-from handler.pulsar.entry import LedgerInfo, LogStats, Position
+from kafka_sidecar.migration.packed_offsets import PackedOffset, place_of
+from kafka_sidecar.pipelines.mirror.offset_runs import Run
+from kafka_sidecar.pulsar.entry import LedgerInfo, LogStats, Position
 
 _BATCH_BITS: Final = 32
 _ENTRY_BITS: Final = 32

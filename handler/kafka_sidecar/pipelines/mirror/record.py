@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from handler.errors import SidecarError
-from handler.pipelines.kafka.client import KafkaClient, Refused, until_it_succeeds
-from handler.pipelines.kafka.reading import records
-from handler.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, Partition, offsets
-from handler.pipelines.mirror.delivery import TRANSACTION_TIMEOUT_MS
-from handler.pipelines.mirror.offset_runs import Copied, Translation, decode, decode_key
-from handler.pipelines.mirror.places import record_place
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.pipelines.kafka.client import KafkaClient, Refused, until_it_succeeds
+from kafka_sidecar.pipelines.kafka.reading import records
+from kafka_sidecar.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, Partition, offsets
+from kafka_sidecar.pipelines.mirror.delivery import TRANSACTION_TIMEOUT_MS
+from kafka_sidecar.pipelines.mirror.offset_runs import Copied, Translation, decode, decode_key
+from kafka_sidecar.pipelines.mirror.places import record_place
+from kafka_sidecar.wire.error_code import ErrorCode
 
 # A run that was killed may hold back what others have written, until its transaction times out.
 STABLE_SECONDS: Final = 1.5 * TRANSACTION_TIMEOUT_MS / 1_000

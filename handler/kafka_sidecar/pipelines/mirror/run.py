@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from handler.errors import ConfigError, SidecarError
-from handler.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
-from handler.pipelines.kafka.topics import (
+from kafka_sidecar.errors import ConfigError, SidecarError
+from kafka_sidecar.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
+from kafka_sidecar.pipelines.kafka.topics import (
     EARLIEST,
     LATEST,
     READ_COMMITTED,
@@ -25,14 +25,14 @@ from handler.pipelines.kafka.topics import (
     matching_topics,
     offsets_and_failures,
 )
-from handler.pipelines.mirror.copying import AT_A_TIME, CLIENT_ID, Slice, copy_all
-from handler.pipelines.mirror.delivery import Progress, Route, not_the_same
-from handler.pipelines.mirror.outcome import MOST_LEFT_OUT, Outcome
-from handler.pipelines.mirror.places import RecordPlace, record_place, told
-from handler.pipelines.mirror.plan import RUNS_CONFIGS, Changes, MirrorOptions, changes, copied_configs, dealt
-from handler.pipelines.mirror.record import Recorded, latest
-from handler.pipelines.mirror.target import foreign_records
-from handler.wire.error_code import ErrorCode
+from kafka_sidecar.pipelines.mirror.copying import AT_A_TIME, CLIENT_ID, Slice, copy_all
+from kafka_sidecar.pipelines.mirror.delivery import Progress, Route, not_the_same
+from kafka_sidecar.pipelines.mirror.outcome import MOST_LEFT_OUT, Outcome
+from kafka_sidecar.pipelines.mirror.places import RecordPlace, record_place, told
+from kafka_sidecar.pipelines.mirror.plan import RUNS_CONFIGS, Changes, MirrorOptions, changes, copied_configs, dealt
+from kafka_sidecar.pipelines.mirror.record import Recorded, latest
+from kafka_sidecar.pipelines.mirror.target import foreign_records
+from kafka_sidecar.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,11 +11,11 @@ from typing import Final
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from handler.errors import SidecarError
-from handler.pipelines.kafka.client import GROUP, TRANSIENT, KafkaClient, Refused, check, until_it_succeeds
-from handler.pipelines.kafka.copied_batches import CopiedBatch, Span, with_producer
-from handler.pipelines.kafka.topics import LATEST, offsets
-from handler.pipelines.mirror.delivery import (
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.pipelines.kafka.client import GROUP, TRANSIENT, KafkaClient, Refused, check, until_it_succeeds
+from kafka_sidecar.pipelines.kafka.copied_batches import CopiedBatch, Span, with_producer
+from kafka_sidecar.pipelines.kafka.topics import LATEST, offsets
+from kafka_sidecar.pipelines.mirror.delivery import (
     START_SECONDS,
     Acknowledgements,
     Delivery,
@@ -25,11 +25,11 @@ from handler.pipelines.mirror.delivery import (
     Transactions,
     read_progress,
 )
-from handler.pipelines.mirror.offset_runs import Copied, Run, encode, encode_key, joined
-from handler.wire.error_code import ErrorCode
-from handler.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
-from handler.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from handler.wire.records import NO_PRODUCER_ID, NO_SEQUENCE, next_sequence
+from kafka_sidecar.pipelines.mirror.offset_runs import Copied, Run, encode, encode_key, joined
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
+from kafka_sidecar.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from kafka_sidecar.wire.records import NO_PRODUCER_ID, NO_SEQUENCE, next_sequence
 
 ABORT_SECONDS: Final = 5.0
 PRODUCE_TIMEOUT_MS: Final = 30_000

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from handler.pipelines.kafka.client import connected
-from handler.pipelines.kafka.cluster import Cluster
-from handler.pipelines.kafka.copied_batches import CopiedBatch
-from handler.pipelines.kafka.topics import Partition
-from handler.pipelines.mirror.batches import Batches
-from handler.pipelines.mirror.delivery import Progress, Route
-from handler.pipelines.mirror.outcome import MOST_LEFT_OUT, Outcome, failed
-from handler.pipelines.mirror.target import Target
+from kafka_sidecar.pipelines.kafka.client import connected
+from kafka_sidecar.pipelines.kafka.cluster import Cluster
+from kafka_sidecar.pipelines.kafka.copied_batches import CopiedBatch
+from kafka_sidecar.pipelines.kafka.topics import Partition
+from kafka_sidecar.pipelines.mirror.batches import Batches
+from kafka_sidecar.pipelines.mirror.delivery import Progress, Route
+from kafka_sidecar.pipelines.mirror.outcome import MOST_LEFT_OUT, Outcome, failed
+from kafka_sidecar.pipelines.mirror.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import Row

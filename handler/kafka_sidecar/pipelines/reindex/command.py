@@ -6,9 +6,9 @@ import argparse
 import time
 from typing import Final
 
-from handler.errors import ConfigError
-from handler.pipelines.mirror.command import LISTS, options_of, say, say_result
-from handler.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, write_result
+from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.pipelines.mirror.command import LISTS, options_of, say, say_result
+from kafka_sidecar.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, write_result
 
 TEXT: Final = "copy topics that begin with entries from before the index into new ones, in which every record has an offset"
 _VALUES: Final = (
@@ -44,9 +44,9 @@ def run(settings: Settings) -> int:
     namespace = settings.text("namespace", "public/default")
     if not all(namespace.partition("/")[::2]) or namespace.count("/") != 1:
         raise ConfigError(f"--namespace {namespace}: write TENANT/NAMESPACE")
-    from handler.pipelines.mirror.run import Mirror, result_of
-    from handler.pipelines.reindex.run import Reindex
-    from handler.pipelines.reindex.source import PulsarSource
+    from kafka_sidecar.pipelines.mirror.run import Mirror, result_of
+    from kafka_sidecar.pipelines.reindex.run import Reindex
+    from kafka_sidecar.pipelines.reindex.source import PulsarSource
 
     began = time.monotonic()
     pulsar = PulsarSource(
@@ -62,7 +62,7 @@ def run(settings: Settings) -> int:
         behind = "nothing has an index yet" if head.first_offset is None else f"offset {head.first_offset} is behind them"
         say(f"{topic}-{index}: {head.entries} entries without an index, {head.first} to {head.last}; {behind}")
     if not options.dry_run:
-        from handler.pipelines.session import spark_session
+        from kafka_sidecar.pipelines.session import spark_session
 
         spark = spark_session("reindex", settings.text("master", LOCAL), settings.texts("conf"), refuses_speculation=True)
         try:

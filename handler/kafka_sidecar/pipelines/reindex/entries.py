@@ -16,17 +16,17 @@ from typing import Any, Final, NamedTuple
 import pyarrow
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from handler.errors import EntryUnreadable
-from handler.partition.log.entries import read_entry
-from handler.partition.log.port import EntryLog
-from handler.partition.read.chunked_messages import read_chunked
-from handler.pipelines.reindex.batches import SCHEMA
-from handler.pipelines.reindex.heads import Piece
-from handler.pipelines.reindex.source import PulsarSource, opened
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.errors import PulsarError
-from handler.pulsar.raw_entries import raw_entries_from
-from handler.wire.records import CONTROL, TRANSACTIONAL
+from kafka_sidecar.errors import EntryUnreadable
+from kafka_sidecar.partition.log.entries import read_entry
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.read.chunked_messages import read_chunked
+from kafka_sidecar.pipelines.reindex.batches import SCHEMA
+from kafka_sidecar.pipelines.reindex.heads import Piece
+from kafka_sidecar.pipelines.reindex.source import PulsarSource, opened
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.pulsar.raw_entries import raw_entries_from
+from kafka_sidecar.wire.records import CONTROL, TRANSACTIONAL
 
 FORMAT: Final = "pulsar-entries"
 # Rows are handed to Spark by so much.

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from handler.partition.fold.fold import BEFORE_ALL
-from handler.partition.log.port import EntryLog
-from handler.partition.read.read_entries import first_indexed_entry
-from handler.pipelines.mirror.places import RecordPlace, number_of
-from handler.pulsar.entry import LogStats, Position
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.read.read_entries import first_indexed_entry
+from kafka_sidecar.pipelines.mirror.places import RecordPlace, number_of
+from kafka_sidecar.pulsar.entry import LogStats, Position
 
 # One task reads so much.
 PIECE_BYTES: Final = 64 * 1_024 * 1_024

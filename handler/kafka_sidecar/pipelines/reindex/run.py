@@ -7,19 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from handler.errors import SidecarError
-from handler.pipelines.kafka.client import TRANSIENT, Refused, asked
-from handler.pipelines.kafka.topics import Partition, max_message_bytes
-from handler.pipelines.mirror.copying import CLIENT_ID
-from handler.pipelines.mirror.delivery import Progress
-from handler.pipelines.mirror.outcome import Outcome
-from handler.pipelines.mirror.places import number_of
-from handler.pipelines.mirror.run import Mirror, PartitionState
-from handler.pipelines.mirror.writing import Goal, WritingTask
-from handler.pipelines.reindex.batches import EntryBatches
-from handler.pipelines.reindex.heads import PIECE_BYTES, Head, Piece, head_of, rest_of, round_of
-from handler.pipelines.reindex.source import OpenedSource, PulsarSource, opened
-from handler.pulsar.errors import PulsarError
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.pipelines.kafka.client import TRANSIENT, Refused, asked
+from kafka_sidecar.pipelines.kafka.topics import Partition, max_message_bytes
+from kafka_sidecar.pipelines.mirror.copying import CLIENT_ID
+from kafka_sidecar.pipelines.mirror.delivery import Progress
+from kafka_sidecar.pipelines.mirror.outcome import Outcome
+from kafka_sidecar.pipelines.mirror.places import number_of
+from kafka_sidecar.pipelines.mirror.run import Mirror, PartitionState
+from kafka_sidecar.pipelines.mirror.writing import Goal, WritingTask
+from kafka_sidecar.pipelines.reindex.batches import EntryBatches
+from kafka_sidecar.pipelines.reindex.heads import PIECE_BYTES, Head, Piece, head_of, rest_of, round_of
+from kafka_sidecar.pipelines.reindex.source import OpenedSource, PulsarSource, opened
+from kafka_sidecar.pulsar.errors import PulsarError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -205,7 +205,7 @@ class Reindex:
             self._limits[topic] = found[name]
 
     def _written(self, spark: SparkSession, pieces: list[Piece], goals: dict[Partition, Goal]) -> list[Outcome]:
-        from handler.pipelines.reindex.entries import FORMAT, LogEntries, options_of
+        from kafka_sidecar.pipelines.reindex.entries import FORMAT, LogEntries, options_of
 
         options = self.mirror.options
         write = WritingTask(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from handler.pulsar.admin.cluster import ClusterAdmin
-from handler.pulsar.admin.http import AdminHttp, AlreadyExists
-from handler.pulsar.admin.policies import NoTopicPolicies, PolicyAdmin, persistence_quorums, retention
-from handler.pulsar.admin.subscriptions import COMPACTION, SubscriptionAdmin, names_a_subscription
-from handler.pulsar.admin.topics import BEFORE_FIRST, DescribedTopic, TopicAdmin
+from kafka_sidecar.pulsar.admin.cluster import ClusterAdmin
+from kafka_sidecar.pulsar.admin.http import AdminHttp, AlreadyExists
+from kafka_sidecar.pulsar.admin.policies import NoTopicPolicies, PolicyAdmin, persistence_quorums, retention
+from kafka_sidecar.pulsar.admin.subscriptions import COMPACTION, SubscriptionAdmin, names_a_subscription
+from kafka_sidecar.pulsar.admin.topics import BEFORE_FIRST, DescribedTopic, TopicAdmin
 
 __all__ = [
     "BEFORE_FIRST",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handler.pulsar.admin.http import AdminHttp, mapping, texts
+from kafka_sidecar.pulsar.admin.http import AdminHttp, mapping, texts
 
 
 class ClusterAdmin:

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import httptools
 
-from handler import __version__
+from kafka_sidecar import __version__
 
 # A Kafka client gives a request up after 30 s (request.timeout.ms), and asks again.
 TIMEOUT_SECONDS: Final = 30.0

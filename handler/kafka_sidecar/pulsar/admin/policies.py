@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from handler.pulsar.admin.connections import Response
-from handler.pulsar.admin.http import AdminHttp, mapping, path_of, texts
-from handler.pulsar.errors import Refused, Unavailable
+from kafka_sidecar.pulsar.admin.connections import Response
+from kafka_sidecar.pulsar.admin.http import AdminHttp, mapping, path_of, texts
+from kafka_sidecar.pulsar.errors import Refused, Unavailable
 
 T = TypeVar("T")
 

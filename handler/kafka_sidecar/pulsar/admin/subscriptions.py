@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
-from handler.pulsar.admin.http import AdminHttp, path_of
-from handler.pulsar.entry import Position
-from handler.pulsar.errors import Refused
+from kafka_sidecar.pulsar.admin.http import AdminHttp, path_of
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import Refused
 
 # Cursors that brokers keep on a topic for themselves.
 COMPACTION: Final = "__compaction"

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from handler.pulsar.admin.http import AdminHttp, mapping, path_of, texts
-from handler.pulsar.admin.subscriptions import COMPACTION, mark_delete_position
-from handler.pulsar.entry import CompactionStats, LedgerInfo, LogStats, Position
-from handler.pulsar.errors import Refused, TopicMissing, Unavailable, Undescribed
+from kafka_sidecar.pulsar.admin.http import AdminHttp, mapping, path_of, texts
+from kafka_sidecar.pulsar.admin.subscriptions import COMPACTION, mark_delete_position
+from kafka_sidecar.pulsar.entry import CompactionStats, LedgerInfo, LogStats, Position
+from kafka_sidecar.pulsar.errors import Refused, TopicMissing, Unavailable, Undescribed
 
 BEFORE_FIRST: Final = Position(-1, -1)
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from struct import Struct as Layout
 from typing import ClassVar, Final
 
-from handler.wire.buffers import Reader, Writer
-from handler.wire.error_code import ErrorCode
-from handler.wire.message import Message, Struct
+from kafka_sidecar.wire.buffers import Reader, Writer
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.message import Message, Struct
 
 _BB: Final = Layout(">bb")
 _IH: Final = Layout(">ih")

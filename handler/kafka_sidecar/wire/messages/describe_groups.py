@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from handler.wire.buffers import Reader, Writer
-from handler.wire.error_code import ErrorCode
-from handler.wire.message import Message, Struct
+from kafka_sidecar.wire.buffers import Reader, Writer
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.message import Message, Struct
 
 
 class DescribeGroupsRequest(Message):

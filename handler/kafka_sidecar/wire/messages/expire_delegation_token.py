@@ -5,9 +5,9 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import ClassVar, Final
 
-from handler.wire.buffers import Reader, Writer
-from handler.wire.error_code import ErrorCode
-from handler.wire.message import Message
+from kafka_sidecar.wire.buffers import Reader, Writer
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.message import Message
 
 _HQI: Final = Layout(">hqi")
 

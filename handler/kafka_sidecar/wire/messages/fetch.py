@@ -7,9 +7,9 @@ from struct import Struct as Layout
 from typing import ClassVar, Final
 from uuid import UUID
 
-from handler.wire.buffers import FlexibleWriter, Reader, Writer
-from handler.wire.error_code import ErrorCode
-from handler.wire.message import Message, Struct
+from kafka_sidecar.wire.buffers import FlexibleWriter, Reader, Writer
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.message import Message, Struct
 
 _HI: Final = Layout(">hi")
 _IHQQ: Final = Layout(">ihqq")

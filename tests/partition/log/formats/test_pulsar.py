@@ -10,12 +10,12 @@ from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.partition.log.entries import read_entry, read_headers
-from handler.partition.log.formats import PULSAR, EncodedEntry
-from handler.pulsar.entry import Position, RawEntry
-from handler.pulsar.messages import Message, read_messages
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.records import BatchInvalid, BatchMalformed, read_header, with_earlier_timestamps
+from kafka_sidecar.partition.log.entries import read_entry, read_headers
+from kafka_sidecar.partition.log.formats import PULSAR, EncodedEntry
+from kafka_sidecar.pulsar.entry import Position, RawEntry
+from kafka_sidecar.pulsar.messages import Message, read_messages
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.records import BatchInvalid, BatchMalformed, read_header, with_earlier_timestamps
 from tests.support.batches import batch
 
 CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}

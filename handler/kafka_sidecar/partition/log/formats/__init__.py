@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.partition.log.formats.chunk import CHUNK
-from handler.partition.log.formats.encrypted import ENCRYPTED
-from handler.partition.log.formats.entry_format import EncodedEntry, EntryFormat, StoredFormat
-from handler.partition.log.formats.kafka import KAFKA
-from handler.partition.log.formats.pulsar import PULSAR
+from kafka_sidecar.partition.log.formats.chunk import CHUNK
+from kafka_sidecar.partition.log.formats.encrypted import ENCRYPTED
+from kafka_sidecar.partition.log.formats.entry_format import EncodedEntry, EntryFormat, StoredFormat
+from kafka_sidecar.partition.log.formats.kafka import KAFKA
+from kafka_sidecar.partition.log.formats.pulsar import PULSAR
 
 FORMATS: Final[dict[str, EntryFormat]] = {KAFKA.name: KAFKA, PULSAR.name: PULSAR}
 

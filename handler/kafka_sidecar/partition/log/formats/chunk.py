@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.partition.log.formats.pulsar import PULSAR, one_record
-from handler.pulsar.messages import key_of
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.records import BatchHeader, empty_batch, header_of_native
+from kafka_sidecar.partition.log.formats.pulsar import PULSAR, one_record
+from kafka_sidecar.pulsar.messages import key_of
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.records import BatchHeader, empty_batch, header_of_native
 
 
 def is_last_chunk(metadata: MessageMetadata) -> bool:

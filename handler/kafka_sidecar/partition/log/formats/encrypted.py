@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.partition.log.formats.pulsar import one_record, origin_of, time_of
-from handler.pulsar.messages import key_of, properties_of
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.records import BatchHeader, header_of_native
+from kafka_sidecar.partition.log.formats.pulsar import one_record, origin_of, time_of
+from kafka_sidecar.pulsar.messages import key_of, properties_of
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.records import BatchHeader, header_of_native
 
 ENCRYPTION_KEYS_HEADER: Final = "pulsar.encryption.keys"
 ENCRYPTION_ALGORITHM_HEADER: Final = "pulsar.encryption.algorithm"

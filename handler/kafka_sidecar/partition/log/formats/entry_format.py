@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, Protocol
 
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.records import BatchHeader
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.records import BatchHeader
 
 # By which KoP marks entries whose payload is Kafka record batches; kept, so that both read each other's.
 FORMAT_PROPERTY: Final = b"entry.format"

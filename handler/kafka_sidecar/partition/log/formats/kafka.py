@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from handler.partition.log.formats.entry_format import FORMAT_PROPERTY, EncodedEntry
-from handler.partition.log.opened_batch import MAX_BYTES, reading_records
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata
-from handler.wire.compression import with_compression, without_compression
-from handler.wire.records import CODEC_MASK, BatchHeader, read_header, split_batches, with_log_append_time
+from kafka_sidecar.partition.log.formats.entry_format import FORMAT_PROPERTY, EncodedEntry
+from kafka_sidecar.partition.log.opened_batch import MAX_BYTES, reading_records
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.wire.compression import with_compression, without_compression
+from kafka_sidecar.wire.records import CODEC_MASK, BatchHeader, read_header, split_batches, with_log_append_time
 
 
 class KafkaFormat:

@@ -23,13 +23,13 @@ from typing import Final, NamedTuple
 
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from handler.ids import OUR_WRITER
-from handler.partition.log.formats.entry_format import FORMAT_PROPERTY, EncodedEntry
-from handler.partition.log.opened_batch import MAX_BYTES, RecordsTooLarge, open_batch, reading_records
-from handler.pulsar.codecs import compress, decompress
-from handler.pulsar.messages import MAX_MESSAGES, Properties, key_of, properties_of, split_batch
-from handler.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
-from handler.wire.records import (
+from kafka_sidecar.ids import OUR_WRITER
+from kafka_sidecar.partition.log.formats.entry_format import FORMAT_PROPERTY, EncodedEntry
+from kafka_sidecar.partition.log.opened_batch import MAX_BYTES, RecordsTooLarge, open_batch, reading_records
+from kafka_sidecar.pulsar.codecs import compress, decompress
+from kafka_sidecar.pulsar.messages import MAX_MESSAGES, Properties, key_of, properties_of, split_batch
+from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+from kafka_sidecar.wire.records import (
     CODEC_MASK,
     LOG_APPEND_TIME,
     NO_PRODUCER_ID,
