@@ -13,12 +13,28 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HOT = (
-    "apis/ordinary_produce", "apis/promise", "partition/fold/fold", "partition/fold/packed_states", "partition/fold/producer_state",
-    "partition/fold/producer_states", "partition/fold/producers", "partition/log/basis", "partition/read/fetch_cache",
-    "partition/write/append", "partition/write/appender", "partition/write/in_flight", "partition/write/precheck",
-    "partition/write/sender", "pulsar/frames", "pulsar/producer", "turn_writer", "wire/framing", "wire/produce_frame", "wire/records",
+    "apis/common/ordinary_produce",
+    "apis/state/promise",
+    "partition/fold/fold",
+    "partition/fold/packed_states",
+    "partition/fold/producer_state",
+    "partition/fold/producer_states",
+    "partition/fold/producers",
+    "partition/log/basis",
+    "partition/read/fetch_cache",
+    "partition/write/append",
+    "partition/write/appender",
+    "partition/write/in_flight",
+    "partition/write/precheck",
+    "partition/write/sender",
+    "pulsar/frames",
+    "pulsar/producer",
+    "loop/turn_writer",
+    "wire/framing",
+    "wire/produce_frame",
+    "wire/records",
     "wire/varint",
-)  # fmt: skip
+)
 
 
 def is_wanted() -> bool:

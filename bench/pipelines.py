@@ -13,9 +13,9 @@ from typing import Final
 from bench.spark import CORES, PARTITIONS, VALUE, filled
 from integration.kafka_clients import create
 from integration.launcher.spark import spark_session
+from kafka_sidecar.kafka_client.cluster import Cluster
 from kafka_sidecar.pipelines.archive.write import Archive, ArchiveOptions
-from kafka_sidecar.pipelines.kafka.cluster import Cluster
-from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.mirror.plan import MirrorOptions
 from kafka_sidecar.pipelines.mirror.run import Mirror
 

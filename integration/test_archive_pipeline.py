@@ -26,11 +26,11 @@ from integration.launcher.sidecar import SidecarProcess
 from integration.launcher.spark import CONNECTOR, ICEBERG, SparkCluster
 from integration.patience import LONG
 from integration.pipelines import SCALE, Driver, contents, fill, pipeline, pipeline_here
+from kafka_sidecar.kafka_client.cluster import Cluster as KafkaCluster
 from kafka_sidecar.pipelines.archive.replay import Replay, ReplayOptions
 from kafka_sidecar.pipelines.archive.write import Archive, ArchiveFailed, ArchiveOptions, look
 from kafka_sidecar.pipelines.audit.audit import Audit, AuditOptions, RecordSource
-from kafka_sidecar.pipelines.kafka.cluster import Cluster as KafkaCluster
-from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.mirror.plan import MirrorOptions
 from kafka_sidecar.pipelines.mirror.run import Mirror
 

@@ -19,14 +19,14 @@ from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.members import NEW_PROTOCOL, Member
 from integration.patience import wait_for
-from kafka_sidecar.clock import SYSTEM_CLOCK
 from kafka_sidecar.config import GroupsConfig
 from kafka_sidecar.coordination import balance
 from kafka_sidecar.coordination.leaders import Identity
 from kafka_sidecar.coordination.term import Phase
 from kafka_sidecar.groups.service import GroupRuntime, group_runtime
 from kafka_sidecar.groups.vocabulary import Now
-from kafka_sidecar.ids import new_id
+from kafka_sidecar.loop.clock import SYSTEM_CLOCK
+from kafka_sidecar.loop.ids import new_id
 from kafka_sidecar.pulsar.admin import PulsarAdmin
 from kafka_sidecar.pulsar.client import PulsarClient
 from kafka_sidecar.telemetry import metrics

@@ -128,7 +128,7 @@ def test_workers_are_a_fleet_on_one_host(fleet_broker: Standalone, tmp_path: Pat
     load = Load([host.address], topic, PARTITIONS)
     try:
         load.wait_for_more()
-        worker = re.search(r"kafka_sidecar.workers: worker 1 is process (\d+)", host.log.read_text())
+        worker = re.search(r"kafka_sidecar.process.workers: worker 1 is process (\d+)", host.log.read_text())
         assert worker is not None
         os.kill(int(worker[1]), signal.SIGKILL)
         wait_for(lambda: host.log.read_text().count("worker 1 is process") == 2)

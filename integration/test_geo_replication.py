@@ -25,7 +25,7 @@ from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import LONG
 from integration.two_clusters import NAMES, call, two_clusters
-from kafka_sidecar.ids import WRITER_PREFIX
+from kafka_sidecar.loop.ids import WRITER_PREFIX
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL
 from kafka_sidecar.partition.log.basis import AGAIN_PROPERTY, BASIS_PROPERTY, Basis, KnownProducer
 from kafka_sidecar.partition.log.formats import KAFKA

@@ -22,7 +22,7 @@ from integration.kafka_clients import consumer, create, produce
 from integration.launcher.programs import ProgramMember, skip_without
 from integration.members import java_member, offsets, tool
 from integration.patience import LONG, wait_for
-from kafka_sidecar.ids import WRITER_PREFIX
+from kafka_sidecar.loop.ids import WRITER_PREFIX
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL
 from kafka_sidecar.partition.log.basis import BASIS_PROPERTY, Basis
 from kafka_sidecar.partition.log.formats import KAFKA

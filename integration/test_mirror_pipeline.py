@@ -23,9 +23,9 @@ from integration.launcher.sidecar import SidecarProcess
 from integration.launcher.spark import SparkCluster
 from integration.patience import LONG, wait_for
 from integration.pipelines import COMMITTED, SCALE, Driver, contents, fill, pipeline, pipeline_here
+from kafka_sidecar.kafka_client.cluster import Cluster as KafkaCluster
 from kafka_sidecar.pipelines.archive.write import Archive, ArchiveOptions
-from kafka_sidecar.pipelines.kafka.cluster import Cluster as KafkaCluster
-from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.mirror.plan import MirrorOptions
 from kafka_sidecar.pipelines.mirror.run import Mirror, MirrorFailed
 

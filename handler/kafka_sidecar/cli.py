@@ -13,9 +13,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from kafka_sidecar import __version__, doctor
-from kafka_sidecar.admin import command as ctl
+from kafka_sidecar import __version__
+from kafka_sidecar.commands import ctl as ctl
 from kafka_sidecar.config import CONFIG_HELP, ENV_PREFIX, Config, load
+from kafka_sidecar.doctor import cluster as doctor
 from kafka_sidecar.errors import ConfigError, SidecarError
 from kafka_sidecar.pipelines import command as pipelines
 from kafka_sidecar.telemetry import logs
@@ -121,13 +122,13 @@ def _add_try(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def _try(config: Config, options: argparse.Namespace) -> int:
-    from kafka_sidecar.trial import try_out
+    from kafka_sidecar.commands.try_ import try_out
 
     return _run(try_out(_bootstrap(config, options), options.topic, options.seconds, print), "asyncio")
 
 
 def _verify(config: Config, options: argparse.Namespace) -> int:
-    from kafka_sidecar.verification.verify import CanNotVerify, Wanted, verify
+    from kafka_sidecar.commands.verify.verify import CanNotVerify, Wanted, verify
 
     if not options.topic and not options.namespace:
         raise CanNotVerify("name a topic, or all of a namespace with --namespace tenant/namespace")
@@ -138,7 +139,7 @@ def _verify(config: Config, options: argparse.Namespace) -> int:
 
 
 def _inspect(config: Config, options: argparse.Namespace) -> int:
-    from kafka_sidecar.inspection import CanNotInspect, Wanted, inspect
+    from kafka_sidecar.commands.inspect import CanNotInspect, Wanted, inspect
     from kafka_sidecar.pulsar.entry import Position
 
     position = None
@@ -164,8 +165,8 @@ def _run(main: Coroutine[Any, Any, int], loop: str) -> int:
 
 
 async def _doctor(config: Config, look_at_topics: bool) -> int:
-    from kafka_sidecar.topic_doctor import examine_topics
-    from kafka_sidecar.topic_logs import opened
+    from kafka_sidecar.doctor.topics import examine_topics
+    from kafka_sidecar.partition.log.topic_logs import opened
 
     faults = 0
     async with opened(config) as logs:
@@ -182,13 +183,13 @@ async def _doctor(config: Config, look_at_topics: bool) -> int:
 
 def _serve(config: Config, options: argparse.Namespace) -> int:
     if options.workers != 1:
-        from kafka_sidecar.workers import check_workers, supervise
+        from kafka_sidecar.process.workers import check_workers, supervise
 
         check_workers(config, options.workers)
         arguments = ["--loop", options.loop, *["--once"] * options.once]
         arguments += ["--config", str(options.config)] if options.config else []
         return asyncio.run(supervise(config, options.workers, arguments))
-    from kafka_sidecar.app import run
+    from kafka_sidecar.process.sidecar import run
 
     return _run(run(config, once=options.once, ends_with_input=options.worker), options.loop)
 
@@ -210,7 +211,7 @@ def _check_config(config: Config) -> int:
 def _groups(config: Config, options: argparse.Namespace) -> int:
     if options.direction == "translate":
         return _translate(config, options)
-    from kafka_sidecar.mirror.transfer import Transfer, transfer
+    from kafka_sidecar.commands.transfer_groups import Transfer, transfer
 
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # our own sentence says why it failed
     wanted = Transfer(
@@ -230,7 +231,7 @@ def _bootstrap(config: Config, options: argparse.Namespace) -> str:
 
 
 def _translate(config: Config, options: argparse.Namespace) -> int:
-    from kafka_sidecar.migration.translate import Wanted, translate
+    from kafka_sidecar.commands.translate_groups import Wanted, translate
 
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     wanted = Wanted(group=options.group, bootstrap=_bootstrap(config, options), dry_run=options.dry_run)

@@ -9,9 +9,9 @@ import pytest_asyncio
 
 from kafka_sidecar.apis.a21_delete_records import delete_before
 from kafka_sidecar.fleet.member import Member
-from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.partition.partition import Partition
-from kafka_sidecar.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
+from kafka_sidecar.partition.search.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.wire.error_code import ErrorCode

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kafka_sidecar.apis.a01_fetch import handle
 from kafka_sidecar.apis.api import Call
-from kafka_sidecar.apis.fetch_session_cache import WALK_SECONDS
+from kafka_sidecar.apis.state.fetch_session_cache import WALK_SECONDS
 from kafka_sidecar.partition.partition import TAIL_IDLE_SECONDS, Partition
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic

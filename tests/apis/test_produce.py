@@ -12,15 +12,15 @@ from typing import Any, cast
 import pytest
 
 from kafka_sidecar.apis.a00_produce import handle
-from kafka_sidecar.apis.answer_share import AnswerShare
 from kafka_sidecar.apis.api import Call, Services
-from kafka_sidecar.apis.fetch_session_cache import FetchSessionCache
-from kafka_sidecar.apis.promise import Promise
-from kafka_sidecar.apis.refused_batches import RefusedBatches
+from kafka_sidecar.apis.state.answer_share import AnswerShare
+from kafka_sidecar.apis.state.fetch_session_cache import FetchSessionCache
+from kafka_sidecar.apis.state.promise import Promise
+from kafka_sidecar.apis.state.refused_batches import RefusedBatches
 from kafka_sidecar.config import KafkaConfig
 from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.loop.tasks import InTurn
 from kafka_sidecar.partition.log.log_config import MAX_AHEAD_MS
-from kafka_sidecar.tasks import InTurn
 from kafka_sidecar.topics.catalog import Catalog, Topic
 from kafka_sidecar.topics.names import TopicName, TopicNames
 from kafka_sidecar.wire.error_code import ErrorCode

@@ -16,7 +16,7 @@ from kafka_sidecar.control.v1 import control_pb2 as pb
 from kafka_sidecar.control.v1.control_pb2 import EndedTransactionsRequest, EndedTransactionsResponse
 from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.fleet.peers import PeerUnavailable
-from kafka_sidecar.partition.late_transactions import EndedTransactions
+from kafka_sidecar.partition.follow.late_transactions import EndedTransactions
 from kafka_sidecar.transactions import coordinator as module
 from kafka_sidecar.transactions.metadata import TransactionState
 from kafka_sidecar.wire.error_code import ErrorCode

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from kafka_sidecar.clock import SYSTEM_CLOCK
 from kafka_sidecar.config import GroupsConfig
 from kafka_sidecar.coordination import leaders as module
 from kafka_sidecar.coordination.directory import (
@@ -33,7 +32,8 @@ from kafka_sidecar.coordination.leaders import Identity, Leaders
 from kafka_sidecar.coordination.term import Phase
 from kafka_sidecar.groups.service import SUBSCRIPTION, group_runtime
 from kafka_sidecar.groups.vocabulary import Now
-from kafka_sidecar.ids import new_id
+from kafka_sidecar.loop.clock import SYSTEM_CLOCK
+from kafka_sidecar.loop.ids import new_id
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.topics.names import TopicNames

@@ -8,9 +8,9 @@ from contextvars import copy_context
 
 import pytest
 
-from kafka_sidecar.clock import Clock
-from kafka_sidecar.coordination.compacted_topic import KeyedWrites
 from kafka_sidecar.coordination.housekeeping import LOOK_SECONDS, SUBSCRIPTION, Housekeeping
+from kafka_sidecar.internal_topics.compacted_topic import KeyedWrites
+from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.pulsar.errors import NotPermitted, Unavailable
 from tests.model.cluster import Cluster, ClusterAdmin, ClusterClient, Obliging
 from tests.model.internal_log import InternalLog

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from kafka_sidecar.clock import SYSTEM_CLOCK
 from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.fleet.recent_members import PUT_SECONDS, SEEN, RecentMembers, Seen
 from kafka_sidecar.fleet.recent_nodes import RECENT_SECONDS
-from kafka_sidecar.ids import new_id
+from kafka_sidecar.loop.clock import SYSTEM_CLOCK
+from kafka_sidecar.loop.ids import new_id
 
 OWN, OTHER = Member(0, "here", 9092), Member(1, "there", 9093, "rack", ("outside", 9094))
 

@@ -84,5 +84,5 @@ class Conduct(Protocol):
         ...
 
     def forgets_reader(self) -> bool:
-        """Whether a reader that subscribes now stands at what is being closed (see `kafka_sidecar.partition.read.tail_watch`)."""
+        """Whether a reader that subscribes now stands at what is being closed (see `kafka_sidecar.partition.follow.tail_watch`)."""
         ...

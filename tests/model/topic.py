@@ -12,8 +12,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
+from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
-from kafka_sidecar.partition.log.moved_start import MovedStart
 from kafka_sidecar.pulsar.entry import LedgerInfo, LogStats, Position, RawEntry
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents

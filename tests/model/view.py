@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.partition.log.log_config import LogConfig
-from kafka_sidecar.partition.log.moved_start import MovedStart
 from kafka_sidecar.partition.log.port import EntryLog
 from kafka_sidecar.pulsar.entry import LogStats, Position
 from kafka_sidecar.pulsar.errors import TopicMissing

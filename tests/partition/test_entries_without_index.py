@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kafka_sidecar.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
+from kafka_sidecar.partition.search.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
 from kafka_sidecar.pulsar import raw_entries
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from kafka_sidecar.partition.failures import EntryFailures
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.follow.failures import EntryFailures
 from kafka_sidecar.partition.log.formats import KAFKA
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata

@@ -12,7 +12,7 @@ from kafka_sidecar.partition.log import opened_batch
 from kafka_sidecar.partition.log.formats import PULSAR
 from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
 from kafka_sidecar.partition.partition import Partition
-from kafka_sidecar.partition.read.timestamp_search import greatest_timestamp
+from kafka_sidecar.partition.search.timestamp_search import greatest_timestamp
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.records import with_max_timestamp
 from tests.support.batches import batch

@@ -10,7 +10,7 @@ from aiokafka.record.default_records import DefaultRecordBatch
 from kafka_sidecar.partition.log.formats import KAFKA, PULSAR, EntryFormat
 from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
 from kafka_sidecar.partition.partition import Partition
-from kafka_sidecar.partition.read.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
+from kafka_sidecar.partition.search.timestamp_search import TimestampAndOffset, by_time, greatest_timestamp
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog

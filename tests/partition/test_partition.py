@@ -7,9 +7,9 @@ import logging
 
 import pytest
 
+from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.partition import partition as module
 from kafka_sidecar.partition.log.basis import BASIS_PROPERTY
-from kafka_sidecar.partition.log.moved_start import MovedStart
 from kafka_sidecar.pulsar.entry import LogStats, Position
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata

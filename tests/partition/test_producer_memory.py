@@ -10,11 +10,11 @@ from kafka_sidecar.partition import table
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL
 from kafka_sidecar.partition.fold.log_times import DAY_MS, MARKS
 from kafka_sidecar.partition.fold.producer_states import ProducerMemory
+from kafka_sidecar.partition.follow import replay
+from kafka_sidecar.partition.follow.producer_times import ASLEEP_AFTER_SECONDS
 from kafka_sidecar.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis, KnownProducer
 from kafka_sidecar.partition.log.formats import KAFKA
 from kafka_sidecar.partition.partition import Partition
-from kafka_sidecar.partition.producer_times import ASLEEP_AFTER_SECONDS
-from kafka_sidecar.partition.read import replay
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.wire.error_code import ErrorCode

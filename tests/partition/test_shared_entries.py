@@ -9,7 +9,7 @@ import pytest
 
 from kafka_sidecar.partition.fold.producers import Verdict
 from kafka_sidecar.partition.partition import Partition
-from kafka_sidecar.partition.read.timestamp_search import greatest_timestamp
+from kafka_sidecar.partition.search.timestamp_search import greatest_timestamp
 from kafka_sidecar.partition.write import sender
 from kafka_sidecar.partition.write.sender import MAX_ENTRIES_IN_FLIGHT, MAX_WAIT_SECONDS
 from kafka_sidecar.pulsar.entry import RawEntry

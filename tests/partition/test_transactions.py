@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kafka_sidecar.coordination.kept_places import Kept
-from kafka_sidecar.partition import kept_fold
+from kafka_sidecar.internal_topics.kept_places import Kept
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL, NOTHING_WRITTEN, IndexAlarm
 from kafka_sidecar.partition.fold.transactions import AbortedTransaction, TransactionTable
 from kafka_sidecar.partition.log.formats import KAFKA, PULSAR
 from kafka_sidecar.partition.log.log_config import LogConfig
 from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.snapshots import kept_fold
 from kafka_sidecar.pulsar.errors import CHECKSUM_ERROR
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker

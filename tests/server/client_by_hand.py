@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_sidecar.apis.answer_share import AnswerShare, CountedFetchResponse
-from kafka_sidecar.apis.promise import Promise
+from kafka_sidecar.apis.state.answer_share import AnswerShare, CountedFetchResponse
+from kafka_sidecar.apis.state.promise import Promise
 from kafka_sidecar.errors import ProtocolError
-from kafka_sidecar.server.awake import Awake
+from kafka_sidecar.loop.awake import Awake
 from kafka_sidecar.server.budget import ByteBudget
 from kafka_sidecar.server.connection import KafkaConnection
 

@@ -7,9 +7,9 @@ import struct
 
 import pytest
 
-from kafka_sidecar.apis.answer_share import CountedFetchResponse
+from kafka_sidecar.apis.state.answer_share import CountedFetchResponse
+from kafka_sidecar.loop.awake import STOOD_STILL_SECONDS
 from kafka_sidecar.server import connection
-from kafka_sidecar.server.awake import STOOD_STILL_SECONDS
 from kafka_sidecar.server.budget import ByteBudget
 from kafka_sidecar.server.connection import MAX_IN_WORK, STALLED_SECONDS
 from kafka_sidecar.telemetry import metrics

@@ -8,12 +8,12 @@ from contextlib import suppress
 
 import pytest
 
-from kafka_sidecar.apis.answer_share import AnswerShare
+from kafka_sidecar.apis.state.answer_share import AnswerShare
 from kafka_sidecar.errors import ConfigError
 from kafka_sidecar.fleet.fleet import View
 from kafka_sidecar.fleet.leadership import Leadership
 from kafka_sidecar.fleet.member import Member
-from kafka_sidecar.server.awake import ACCEPTS_SECONDS, STOOD_STILL_SECONDS
+from kafka_sidecar.loop.awake import ACCEPTS_SECONDS, STOOD_STILL_SECONDS
 from kafka_sidecar.server.budget import ByteBudget
 from kafka_sidecar.server.listener import Listener
 from tests.server.client_by_hand import Work

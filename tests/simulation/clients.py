@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
-from kafka_sidecar.apis.refused_batches import RefusedBatches
+from kafka_sidecar.apis.state.refused_batches import RefusedBatches
 from kafka_sidecar.partition.fold.producers import Verdict
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.partition.read.fetch_cache import FetchedRun

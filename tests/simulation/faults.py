@@ -9,9 +9,9 @@ from typing import Final
 
 from kafka_sidecar.apis.a21_delete_records import TO_THE_END, delete_before
 from kafka_sidecar.partition.fold.extent import Extent
-from kafka_sidecar.partition.kept_values import extent_in
 from kafka_sidecar.partition.log.formats import KAFKA, PULSAR
 from kafka_sidecar.partition.log.log_config import LogConfig
+from kafka_sidecar.partition.snapshots.kept_values import extent_in
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.wire.error_code import ErrorCode

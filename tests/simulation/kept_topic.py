@@ -11,8 +11,8 @@ from contextvars import Context
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from kafka_sidecar.clock import Clock
-from kafka_sidecar.coordination.kept_states import KeptStates
+from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.pulsar.admin import PulsarAdmin
 from kafka_sidecar.pulsar.client import PulsarClient
 from kafka_sidecar.pulsar.entry import CompactionStats, LogStats, Position, RawEntry

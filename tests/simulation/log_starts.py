@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.internal_topics.moved_start import MovedStart
 from tests.model.conduct import NOBODYS
 from tests.simulation.topic import SimulatedTopic
 

@@ -56,7 +56,9 @@ IN_FLIGHT: Final = "kafka_sidecar.partition.write.in_flight.BatchesInFlight"
 MUTANTS: Final = {
     "unsure-is-sure": Mutant("a state that not every fold comes to is taken for one", f"{PRODUCERS}.is_judged", lambda _: lambda *_: True),
     "basis-is-ignored": Mutant("what the writer knew is not taken over", f"{PRODUCERS}.adopt_basis", lambda _: lambda *_: None),
-    "the-past-is-nothing": Mutant("nothing is learnt of the past", "kafka_sidecar.partition.read.replay.Replay._learn", lambda _: _at_once),
+    "the-past-is-nothing": Mutant(
+        "nothing is learnt of the past", "kafka_sidecar.partition.follow.replay.Replay._learn", lambda _: _at_once
+    ),
     "unjudged-is-new": Mutant(
         "a verdict is told from what is known, however little it is", f"{PRODUCERS}.precheck",
         lambda _: lambda self, batch, **_: self.check(batch),
@@ -68,7 +70,7 @@ MUTANTS: Final = {
     "renumbered-backwards": Mutant("what is sent again is numbered wrongly", f"{IN_FLIGHT}.renumber_overtaken", _renumbers_all_backwards),
     "retries-are-new": Mutant("a retry does not share its first try's outcome", f"{IN_FLIGHT}.retry_target", lambda _: lambda *_: None),
     "nothing-is-behind": Mutant(
-        "what was sent behind a refused batch is taken", "kafka_sidecar.apis.refused_batches.RefusedBatches.before",
+        "what was sent behind a refused batch is taken", "kafka_sidecar.apis.state.refused_batches.RefusedBatches.before",
         lambda _: lambda *_: None,
     ),
     "hidden-is-out-of-order": Mutant(
@@ -76,7 +78,7 @@ MUTANTS: Final = {
         lambda _: lambda *_: False,
     ),
     "end-is-old": Mutant(
-        "an end that was confirmed earlier refuses a fetch", "kafka_sidecar.partition.read.log_end.LogEnd.is_confirmed_since",
+        "an end that was confirmed earlier refuses a fetch", "kafka_sidecar.partition.follow.log_end.LogEnd.is_confirmed_since",
         lambda _: lambda *_: True,
     ),
     "sends-before-it-reads": Mutant(
@@ -94,7 +96,7 @@ MUTANTS: Final = {
         _knows_numbers_for_good,
     ),
     "silent-tails-stay": Mutant(
-        "a tail reader that stands at what the broker has closed is left there", "kafka_sidecar.partition.read.tail_watch.TailWatch.tick",
+        "a tail reader that stands at what the broker has closed is left there", "kafka_sidecar.partition.follow.tail_watch.TailWatch.tick",
         lambda _: lambda *_: None,
     ),
     "silent-readers-stay": Mutant(
@@ -102,7 +104,8 @@ MUTANTS: Final = {
         "kafka_sidecar.partition.read.catch_up_reader.CatchUpReader._on_silence", lambda _: lambda *_: None,
     ),
     "names-old-ends": Mutant(
-        "what a reader names as the last entry counts, whatever it has brought", "kafka_sidecar.partition.read.read_to_end.ReadToEnd._last",
+        "what a reader names as the last entry counts, whatever it has brought",
+        "kafka_sidecar.partition.follow.read_to_end.ReadToEnd._last",
         lambda _: _last_of_the_reader,
     ),
     "another-log-is-the-same": Mutant(
@@ -110,7 +113,7 @@ MUTANTS: Final = {
         lambda _: lambda *_: True,
     ),
     "another-log-is-an-alarm": Mutant(
-        "a log that begins anew is an alarm, also where its topic was made anew", "kafka_sidecar.partition.alarms._judge",
+        "a log that begins anew is an alarm, also where its topic was made anew", "kafka_sidecar.partition.follow.alarms._judge",
         lambda _: _calls_someone,
     ),
     "formats-are-of-topics": Mutant(
@@ -129,7 +132,7 @@ MUTANTS: Final = {
         "a cache lets nothing go", "kafka_sidecar.partition.read.fetch_cache.FetchCache._evict", lambda _: lambda *_, **__: None,
     ),
     "silence-is-an-answer": Mutant(
-        "a broker that says nothing has nothing", "kafka_sidecar.partition.read.read_entries.holds_records", lambda _: _holds_nothing,
+        "a broker that says nothing has nothing", "kafka_sidecar.partition.follow.read_entries.holds_records", lambda _: _holds_nothing,
     ),
 }  # fmt: skip
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from kafka_sidecar.partition.late_transactions import AskEnded
-from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.internal_topics.moved_start import MovedStart
+from kafka_sidecar.partition.follow.late_transactions import AskEnded
 from kafka_sidecar.partition.partition import Partition, PartitionLimits
 from tests.simulation.sidecar import Sidecar
 from tests.simulation.topic import SimulatedTopic

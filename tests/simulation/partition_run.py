@@ -8,10 +8,10 @@ from typing import Final
 
 from kafka_sidecar.partition.fold.extent import Extent
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL
-from kafka_sidecar.partition.kept_values import extent_in
 from kafka_sidecar.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis, KnownProducer
 from kafka_sidecar.partition.log.entries import read_entry
 from kafka_sidecar.partition.log.formats import KAFKA
+from kafka_sidecar.partition.snapshots.kept_values import extent_in
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from kafka_sidecar.wire.error_code import ErrorCode

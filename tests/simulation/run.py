@@ -12,11 +12,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from kafka_sidecar.coordination import kept_parts, kept_shard
-from kafka_sidecar.partition import kept_fold, opening, unfolding
+from kafka_sidecar.internal_topics import kept_parts, kept_shard
+from kafka_sidecar.partition import opening
 from kafka_sidecar.partition.fold import log_times
-from kafka_sidecar.partition.log import large_entries
-from kafka_sidecar.partition.read import catch_up_reader, replay
+from kafka_sidecar.partition.follow import replay
+from kafka_sidecar.partition.log import large_entries, unfolding
+from kafka_sidecar.partition.read import catch_up_reader
+from kafka_sidecar.partition.snapshots import kept_fold
 from tests.simulation.chance import Chance
 from tests.simulation.clients import Connection
 from tests.simulation.history import Violation

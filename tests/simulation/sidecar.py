@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kafka_sidecar.clock import Clock
-from kafka_sidecar.partition.failures import EntryFailures
+from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.partition.fold.producer_states import ProducerMemory
+from kafka_sidecar.partition.follow.failures import EntryFailures
 from kafka_sidecar.partition.read.fetch_cache import FetchCache
-from kafka_sidecar.partition.read.partition_times import TimeIndexes
+from kafka_sidecar.partition.search.partition_times import TimeIndexes
 from kafka_sidecar.partition.table import TICK_SECONDS
 from tests.model.connections import Connection
 from tests.simulation.chance import Chance

@@ -12,7 +12,7 @@ from contextvars import Context
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_sidecar.partition.late_transactions import EndedTransactions
+from kafka_sidecar.partition.follow.late_transactions import EndedTransactions
 from kafka_sidecar.partition.write.verified_appends import Verification
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker

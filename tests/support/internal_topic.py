@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from kafka_sidecar.coordination.compacted_topic import MARKER_KEY
+from kafka_sidecar.internal_topics.compacted_topic import MARKER_KEY
 from kafka_sidecar.pulsar.admin import COMPACTION
 from kafka_sidecar.pulsar.entry import CompactionStats, LedgerInfo, LogStats, Position, RawEntry
 from kafka_sidecar.pulsar.errors import TopicMissing, Unavailable

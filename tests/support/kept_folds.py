@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kafka_sidecar.partition import kept_state_pb2, packed
+from kafka_sidecar.partition import kept_state_pb2
 from kafka_sidecar.partition.fold import kept
+from kafka_sidecar.partition.snapshots import packed
 from tests.support.memory_states import MemoryStates
 
 KEY = b"fold:t-partition-0"

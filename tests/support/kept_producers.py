@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from kafka_sidecar.partition.fold.kept_producers import KnownProducers
-from kafka_sidecar.partition.kept_values import extent_text
-from kafka_sidecar.partition.packed import pack, unpack
 from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.snapshots.kept_values import extent_text
+from kafka_sidecar.partition.snapshots.packed import pack, unpack
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from kafka_sidecar.clock import SYSTEM_CLOCK
-from kafka_sidecar.coordination.kept_states import KeptStates
-from kafka_sidecar.ids import new_id
+from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.loop.clock import SYSTEM_CLOCK
+from kafka_sidecar.loop.ids import new_id
 from kafka_sidecar.pulsar.errors import NotPermitted
 from tests.support.internal_topic import InternalTopic
 

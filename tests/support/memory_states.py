@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kafka_sidecar.coordination.kept_places import Kept
+from kafka_sidecar.internal_topics.kept_places import Kept
+from kafka_sidecar.loop.tasks import BytesASecond
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
-from kafka_sidecar.tasks import BytesASecond
 
 MARKS = b"appends:"  # marks are not what is worked out of logs
 

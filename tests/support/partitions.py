@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
-from kafka_sidecar.clock import SYSTEM_CLOCK
-from kafka_sidecar.coordination.kept_states import KeptStates
-from kafka_sidecar.partition.failures import EntryFailures
+from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.loop.clock import SYSTEM_CLOCK
 from kafka_sidecar.partition.fold.producer_states import ProducerMemory
 from kafka_sidecar.partition.fold.producers import Verdict
-from kafka_sidecar.partition.late_transactions import AskEnded
+from kafka_sidecar.partition.follow.failures import EntryFailures
+from kafka_sidecar.partition.follow.late_transactions import AskEnded
 from kafka_sidecar.partition.log.port import EntryLog
 from kafka_sidecar.partition.partition import Partition, PartitionLimits
 from kafka_sidecar.partition.read.fetch_cache import FetchCache, FetchedRun
-from kafka_sidecar.partition.read.partition_times import TimeIndexes
+from kafka_sidecar.partition.search.partition_times import TimeIndexes
 from kafka_sidecar.partition.table import PartitionTable
 from kafka_sidecar.partition.write.append import Append
 from kafka_sidecar.partition.write.log_validator import BatchRefused

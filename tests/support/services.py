@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from kafka_sidecar.apis import BY_KEY, late
-from kafka_sidecar.apis.answer_share import AnswerShare
+from kafka_sidecar.apis import BY_KEY
 from kafka_sidecar.apis.api import ANONYMOUS, Call, Services
-from kafka_sidecar.apis.fetch_session_cache import FetchSessionCache
-from kafka_sidecar.apis.promise import settled
-from kafka_sidecar.apis.refused_batches import RefusedBatches
+from kafka_sidecar.apis.common import late
+from kafka_sidecar.apis.state.answer_share import AnswerShare
+from kafka_sidecar.apis.state.fetch_session_cache import FetchSessionCache
+from kafka_sidecar.apis.state.promise import settled
+from kafka_sidecar.apis.state.refused_batches import RefusedBatches
 from kafka_sidecar.config import GroupsConfig, KafkaConfig, TransactionsConfig
 from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.leaders import Node
@@ -23,14 +24,14 @@ from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.groups.coordinator import Coordinator
 from kafka_sidecar.groups.topics_image import TopicsImage
 from kafka_sidecar.groups.vocabulary import Now
-from kafka_sidecar.ids import new_producer_id
-from kafka_sidecar.marker_logs import MarkerLogs
-from kafka_sidecar.mirror.mirror import Mirror
-from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.internal_topics.moved_start import MovedStart
+from kafka_sidecar.loop.ids import new_producer_id
+from kafka_sidecar.loop.tasks import InTurn
 from kafka_sidecar.partition.table import PartitionTable
+from kafka_sidecar.process.marker_logs import MarkerLogs
 from kafka_sidecar.pulsar.admin import AlreadyExists, DescribedTopic, NoTopicPolicies
 from kafka_sidecar.pulsar.errors import Refused, TopicMissing, Unavailable
-from kafka_sidecar.tasks import InTurn
+from kafka_sidecar.subscriptions.mirror import Mirror
 from kafka_sidecar.topics.catalog import Catalog
 from kafka_sidecar.topics.config_store import ConfigStore
 from kafka_sidecar.topics.names import TopicNames

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import uuid
 
+from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
-from kafka_sidecar.partition.log.moved_start import MovedStart
 from kafka_sidecar.partition.log.pulsar_log import StoredTopics
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import TopicMissing

@@ -12,7 +12,7 @@ import pytest_asyncio
 from kafka_sidecar.config import TransactionsConfig
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.term import Phase
-from kafka_sidecar.ids import new_producer_id
+from kafka_sidecar.loop.ids import new_producer_id
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.transactions import coordinator as module
 from kafka_sidecar.transactions.coordinator import Coordinator

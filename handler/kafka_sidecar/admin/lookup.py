@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 
 from kafka_sidecar.errors import EntryUnreadable
 from kafka_sidecar.fleet.rpc import Aborted, NotLikeThat, NotThere
+from kafka_sidecar.partition.follow.read_entries import base_offset_of, holds_records, understood
 from kafka_sidecar.partition.log.port import EntryLog
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.partition.read.chunked_messages import read_chunked
-from kafka_sidecar.partition.read.read_entries import base_offset_of, holds_records, understood
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.raw_entries import NoEntryCame, raw_entries_from
 from kafka_sidecar.wire.error_code import ErrorCode

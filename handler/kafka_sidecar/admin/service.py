@@ -18,10 +18,10 @@ from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.fleet.rpc import Aborted, Invalid
 from kafka_sidecar.groups.classic.machine import ClassicGroup
+from kafka_sidecar.loop.tasks import Pace
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing
-from kafka_sidecar.tasks import Pace
 from kafka_sidecar.telemetry.log_levels import LEVELS, loggers, set_level
 from kafka_sidecar.topics.names import InvalidTopicName, TopicName
 

@@ -21,12 +21,12 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from kafka_sidecar.apis.api import Api, Call, Client, Response, Result, Services
-from kafka_sidecar.apis.nodes import Node, is_told, nodes
-from kafka_sidecar.apis.ordinary_produce import ACKS, ZSTD_SINCE
-from kafka_sidecar.apis.promise import Promise
-from kafka_sidecar.apis.refused_batches import Refused
+from kafka_sidecar.apis.common.nodes import Node, is_told, nodes
+from kafka_sidecar.apis.common.ordinary_produce import ACKS, ZSTD_SINCE
+from kafka_sidecar.apis.common.topics import resolve
 from kafka_sidecar.apis.routing.transactions import ADDS_PARTITION_SINCE, verify
-from kafka_sidecar.apis.topics import resolve
+from kafka_sidecar.apis.state.promise import Promise
+from kafka_sidecar.apis.state.refused_batches import Refused
 from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.partition.write.append import Append

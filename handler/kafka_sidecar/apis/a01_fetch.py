@@ -25,10 +25,10 @@ import uuid
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_sidecar.apis.answer_share import CountedFetchResponse
 from kafka_sidecar.apis.api import Api, Call, Client, Response, Result, Services
-from kafka_sidecar.apis.fetch_session_cache import CachedPartition, FetchContext, rotate
-from kafka_sidecar.apis.nodes import is_told, nodes
+from kafka_sidecar.apis.common.nodes import is_told, nodes
+from kafka_sidecar.apis.state.answer_share import CountedFetchResponse
+from kafka_sidecar.apis.state.fetch_session_cache import CachedPartition, FetchContext, rotate
 from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.partition.read.fetch_cache import FetchedRun

@@ -26,13 +26,13 @@ import asyncio
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.late import LATE_TOPIC, in_time
-from kafka_sidecar.apis.topics import resolve
+from kafka_sidecar.apis.common.late import LATE_TOPIC, in_time
+from kafka_sidecar.apis.common.topics import resolve
 from kafka_sidecar.errors import EntryUnreadable
-from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.partition.partition import Partition
-from kafka_sidecar.partition.read.tiered import earliest_local, earliest_pending_upload, latest_tiered
-from kafka_sidecar.partition.read.timestamp_search import NOT_FOUND, TimestampAndOffset, by_time, greatest_timestamp
+from kafka_sidecar.partition.search.tiered import earliest_local, earliest_pending_upload, latest_tiered
+from kafka_sidecar.partition.search.timestamp_search import NOT_FOUND, TimestampAndOffset, by_time, greatest_timestamp
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.topics.names import TopicName
 from kafka_sidecar.wire.error_code import ErrorCode

@@ -24,13 +24,13 @@ import uuid
 from typing import Final, cast
 
 from kafka_sidecar.apis.api import Api, Call, Client, Services
-from kafka_sidecar.apis.late import LATE_TOPIC, in_time
-from kafka_sidecar.apis.nodes import controller, nodes_for_leaders, replicas
-from kafka_sidecar.apis.topics import find, listed
+from kafka_sidecar.apis.common.late import LATE_TOPIC, in_time
+from kafka_sidecar.apis.common.nodes import controller, nodes_for_leaders, replicas
+from kafka_sidecar.apis.common.topics import find, listed
 from kafka_sidecar.fleet.fleet import View
-from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.loop.tasks import SLICE, Pace, in_slices
+from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
-from kafka_sidecar.tasks import SLICE, Pace, in_slices
 from kafka_sidecar.topics.catalog import Topic
 from kafka_sidecar.topics.names import InvalidTopicName
 from kafka_sidecar.wire.error_code import ErrorCode

@@ -20,10 +20,10 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Response, Services
-from kafka_sidecar.apis.late import LATE_GROUP, in_time
+from kafka_sidecar.apis.common.late import LATE_GROUP, in_time
+from kafka_sidecar.apis.common.topics import LEARN_SECONDS, find, requested_topic
 from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
 from kafka_sidecar.apis.routing.to_coordinator import to_coordinator_in_turn
-from kafka_sidecar.apis.topics import LEARN_SECONDS, find, requested_topic
 from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.groups.records import OffsetCommitValue

@@ -14,7 +14,7 @@ import asyncio
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.late import LATE_GROUP, in_time
+from kafka_sidecar.apis.common.late import LATE_GROUP, in_time
 from kafka_sidecar.apis.routing.fan_out import ask_peer
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.groups.classic.machine import ClassicGroup

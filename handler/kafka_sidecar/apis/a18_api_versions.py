@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kafka_sidecar.apis.api import AnyApi, Api, Call, Services
-from kafka_sidecar.apis.features import FEATURES
+from kafka_sidecar.apis.common.features import FEATURES
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.headers import API_VERSIONS
 from kafka_sidecar.wire.messages.api_versions import (

@@ -20,8 +20,8 @@ from dataclasses import replace
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.nodes import NotAssignable, check_assignments
-from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.apis.common.nodes import NotAssignable, check_assignments
+from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.admin import AlreadyExists
 from kafka_sidecar.pulsar.errors import PulsarError, Refused, TopicMissing, Unavailable
 from kafka_sidecar.topics.config_types import InvalidConfig, Operation

@@ -15,8 +15,8 @@ import uuid
 from typing import Final, NamedTuple
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.deleted_topics import forget_everywhere
-from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.apis.common.deleted_topics import forget_everywhere
+from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError, Undescribed
 from kafka_sidecar.topics.names import InvalidTopicName, TopicName
 from kafka_sidecar.wire.error_code import ErrorCode

@@ -12,9 +12,9 @@ import asyncio
 from typing import Final, Protocol
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.topics import existing
-from kafka_sidecar.partition.errors import error_code
-from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.apis.common.topics import existing
+from kafka_sidecar.internal_topics.moved_start import MovedStart
+from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.topics.record_configs import is_compacted_only

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.common.topics import resolve
 from kafka_sidecar.apis.routing.to_coordinator import Coordinated, to_coordinator
-from kafka_sidecar.apis.topics import resolve
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.topics.names import TopicName

@@ -13,8 +13,8 @@ import asyncio
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.topics import resolve
-from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.apis.common.topics import resolve
+from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.topics.names import TopicName
 from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker

@@ -16,9 +16,9 @@ from typing import Final
 
 from kafka_sidecar.apis.a08_offset_commit import KNOWN_SECONDS
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.common.topics import RequestedTopic, committed_offsets, requested_topic, resolve
 from kafka_sidecar.apis.routing.to_coordinator import to_coordinator_in_turn
 from kafka_sidecar.apis.routing.transactions import commit_offsets
-from kafka_sidecar.apis.topics import RequestedTopic, committed_offsets, requested_topic, resolve
 from kafka_sidecar.groups.coordinator import Commit
 from kafka_sidecar.groups.shard import TopicPartition
 from kafka_sidecar.topics.names import TopicName

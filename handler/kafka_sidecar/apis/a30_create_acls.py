@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_sidecar.apis import acls
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.common import acls
 from kafka_sidecar.wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 
 

@@ -12,12 +12,12 @@ from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple, cast
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.configs import BROKER_LOGGER, NotAResource, check_node, topic_of
-from kafka_sidecar.apis.loggers import describe_loggers
-from kafka_sidecar.apis.nodes import node_listeners
-from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.apis.common.configs import BROKER_LOGGER, NotAResource, check_node, topic_of
+from kafka_sidecar.apis.common.loggers import describe_loggers
+from kafka_sidecar.apis.common.nodes import node_listeners
+from kafka_sidecar.loop.tasks import Pace
+from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
-from kafka_sidecar.tasks import Pace
 from kafka_sidecar.topics.config_store import AT_ONCE
 from kafka_sidecar.topics.config_types import Config, ConfigSource
 from kafka_sidecar.topics.configs import describe

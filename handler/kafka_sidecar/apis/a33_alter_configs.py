@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.configs import BROKER_LOGGER, Alteration, alter_all
+from kafka_sidecar.apis.common.configs import BROKER_LOGGER, Alteration, alter_all
 from kafka_sidecar.topics.config_types import Operation
 from kafka_sidecar.topics.configs import TopicSettings, set_here
 from kafka_sidecar.wire.messages.alter_configs import (

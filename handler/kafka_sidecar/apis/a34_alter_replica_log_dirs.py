@@ -10,7 +10,7 @@ from typing import Final
 
 from kafka_sidecar.apis.a35_describe_log_dirs import LOG_DIR
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.topics import existing
+from kafka_sidecar.apis.common.topics import existing
 from kafka_sidecar.topics.catalog import Topic
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.alter_replica_log_dirs import (

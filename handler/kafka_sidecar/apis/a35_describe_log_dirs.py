@@ -13,7 +13,7 @@ import contextlib
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing
 from kafka_sidecar.topics.names import InvalidTopicName, TopicName
 from kafka_sidecar.wire.messages.describe_log_dirs import (

@@ -13,8 +13,8 @@ from typing import Final
 
 from kafka_sidecar.apis.a19_create_topics import MAX_PARTITIONS
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.nodes import NotAssignable, check_assignments
-from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.apis.common.nodes import NotAssignable, check_assignments
+from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.topics.catalog import NotPartitioned
 from kafka_sidecar.topics.names import InvalidTopicName

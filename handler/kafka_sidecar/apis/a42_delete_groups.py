@@ -10,8 +10,8 @@ from functools import partial
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.common.topics import pulsar_partitions
 from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
-from kafka_sidecar.apis.topics import pulsar_partitions
 from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.topics import existing
+from kafka_sidecar.apis.common.topics import existing
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 

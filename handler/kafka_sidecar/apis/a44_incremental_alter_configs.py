@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.configs import Alteration, alter_all
+from kafka_sidecar.apis.common.configs import Alteration, alter_all
 from kafka_sidecar.topics.config_types import Operation
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.incremental_alter_configs import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.nodes import NotAssignable, check_assignments
-from kafka_sidecar.apis.topics import existing
+from kafka_sidecar.apis.common.nodes import NotAssignable, check_assignments
+from kafka_sidecar.apis.common.topics import existing
 from kafka_sidecar.topics.catalog import Topic
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.alter_partition_reassignments import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.common.topics import pulsar_partitions, requested_topic
 from kafka_sidecar.apis.routing.to_coordinator import to_coordinator
-from kafka_sidecar.apis.topics import pulsar_partitions, requested_topic
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.offset_delete import (
     OffsetDeleteRequest,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.features import FEATURES
+from kafka_sidecar.apis.common.features import FEATURES
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.update_features import (
     FeatureUpdateKey,

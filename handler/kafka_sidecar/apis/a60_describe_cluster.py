@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.late import LATE_CLUSTER, in_time
-from kafka_sidecar.apis.nodes import controller, nodes
-from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.apis.common.late import LATE_CLUSTER, in_time
+from kafka_sidecar.apis.common.nodes import controller, nodes
+from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse

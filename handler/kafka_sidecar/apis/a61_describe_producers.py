@@ -6,12 +6,12 @@ import asyncio
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.late import LATE_TOPIC, in_time
-from kafka_sidecar.apis.topics import existing
-from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.apis.common.late import LATE_TOPIC, in_time
+from kafka_sidecar.apis.common.topics import existing
+from kafka_sidecar.loop.tasks import Pace
+from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.pulsar.errors import PulsarError
-from kafka_sidecar.tasks import Pace
 from kafka_sidecar.topics.catalog import Topic
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.describe_producers import (

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
-from kafka_sidecar.apis.configs import BROKER, TOPIC
-from kafka_sidecar.apis.nodes import live_nodes
-from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.apis.common.configs import BROKER, TOPIC
+from kafka_sidecar.apis.common.nodes import live_nodes
+from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.list_config_resources import ConfigResource, ListConfigResourcesRequest, ListConfigResourcesResponse

@@ -10,9 +10,9 @@ import asyncio
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Client, Services
-from kafka_sidecar.apis.nodes import replicas
-from kafka_sidecar.apis.topics import find, listed
-from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.apis.common.nodes import replicas
+from kafka_sidecar.apis.common.topics import find, listed
+from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.topics.catalog import Topic
 from kafka_sidecar.topics.names import InvalidTopicName

@@ -11,25 +11,25 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from kafka_sidecar.apis.answer_share import AnswerShare
-from kafka_sidecar.apis.fetch_session_cache import FetchSessionCache
-from kafka_sidecar.apis.member_forms import RememberedForms
-from kafka_sidecar.apis.promise import Promise
-from kafka_sidecar.apis.redirects import FetchRedirects, ProduceRedirects
-from kafka_sidecar.apis.refused_batches import RefusedBatches
-from kafka_sidecar.apis.resolved_partitions import ResolvedPartitions
+from kafka_sidecar.apis.state.answer_share import AnswerShare
+from kafka_sidecar.apis.state.fetch_session_cache import FetchSessionCache
+from kafka_sidecar.apis.state.member_forms import RememberedForms
+from kafka_sidecar.apis.state.promise import Promise
+from kafka_sidecar.apis.state.redirects import FetchRedirects, ProduceRedirects
+from kafka_sidecar.apis.state.refused_batches import RefusedBatches
+from kafka_sidecar.apis.state.resolved_partitions import ResolvedPartitions
 from kafka_sidecar.config import Config, KafkaConfig
 from kafka_sidecar.fleet.fleet import Fleet, View
 from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.fleet.peers import Peers
 from kafka_sidecar.groups.service import GroupRuntime
-from kafka_sidecar.ids import NewProducerId, new_producer_id
-from kafka_sidecar.mirror.mirror import Mirror
-from kafka_sidecar.partition.log_starts import LogStarts
+from kafka_sidecar.internal_topics.log_starts import LogStarts
+from kafka_sidecar.loop.ids import NewProducerId, new_producer_id
+from kafka_sidecar.loop.tasks import InTurn
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.partition.table import PartitionTable
 from kafka_sidecar.pulsar.errors import TopicMissing
-from kafka_sidecar.tasks import InTurn
+from kafka_sidecar.subscriptions.mirror import Mirror
 from kafka_sidecar.topics.catalog import Catalog
 from kafka_sidecar.topics.config_store import ConfigStore
 from kafka_sidecar.topics.names import TopicName, TopicNames

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from kafka_sidecar.loop.tasks import Shared
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.pulsar.ports import Admin
-from kafka_sidecar.tasks import Shared
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from kafka_sidecar.coordination.balance import claim_priority, newcomer_priority
-from kafka_sidecar.coordination.lasting import Lasting
+from kafka_sidecar.loop.lasting import Lasting
+from kafka_sidecar.loop.tasks import Backoff, KeptAlive
 from kafka_sidecar.pulsar.entry import RawEntry
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents
 from kafka_sidecar.pulsar.ports import Client
-from kafka_sidecar.tasks import Backoff, KeptAlive
 
 # Before standing again: a topic that moves is back within a second, and a broker that is away is not asked more than every 5 s.
 FIRST_DELAY: Final = 0.2

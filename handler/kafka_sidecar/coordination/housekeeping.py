@@ -16,11 +16,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from kafka_sidecar.clock import Clock
-from kafka_sidecar.coordination.compacted_topic import MARKER_KEY, KeyedWrites
-from kafka_sidecar.coordination.compactor import Compactor, nobody_asks
 from kafka_sidecar.coordination.election import Election
-from kafka_sidecar.coordination.internal_storage import (
+from kafka_sidecar.internal_topics.compacted_topic import MARKER_KEY, KeyedWrites
+from kafka_sidecar.internal_topics.compactor import Compactor, nobody_asks
+from kafka_sidecar.internal_topics.internal_storage import (
     FOR_EVER,
     Retention,
     may_free,
@@ -29,13 +28,14 @@ from kafka_sidecar.coordination.internal_storage import (
     stored_bytes,
     what_moves_cursors,
 )
-from kafka_sidecar.coordination.internal_topic import count_of
-from kafka_sidecar.ids import WRITER_PREFIX, NewId
+from kafka_sidecar.internal_topics.internal_topic import count_of
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.loop.ids import WRITER_PREFIX, NewId
+from kafka_sidecar.loop.tasks import Backoff, KeptAlive
 from kafka_sidecar.pulsar.admin import NoTopicPolicies
 from kafka_sidecar.pulsar.entry import CompactionStats
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 from kafka_sidecar.pulsar.ports import Admin, Client
-from kafka_sidecar.tasks import Backoff, KeptAlive
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 

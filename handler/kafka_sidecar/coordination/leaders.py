@@ -12,8 +12,8 @@ from kafka_sidecar.coordination.directory import Address, Directory, Leader
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.shards import Shards, shard_of
 from kafka_sidecar.coordination.term import Phase
+from kafka_sidecar.loop.tasks import Shared
 from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing
-from kafka_sidecar.tasks import Shared
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.wire.error_code import ErrorCode
 

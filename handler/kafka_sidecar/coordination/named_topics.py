@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 from kafka_sidecar.coordination.home import Names
+from kafka_sidecar.loop.tasks import gathered
 from kafka_sidecar.pulsar.errors import NotPermitted
-from kafka_sidecar.tasks import gathered
 
 # The last that were read: of these some are still there.
 MOST_TOPICS: Final = 100

@@ -17,25 +17,25 @@ from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from kafka_sidecar import STORED_FORMAT, __version__
-from kafka_sidecar.clock import Clock
 from kafka_sidecar.coordination.balance import Balance
 from kafka_sidecar.coordination.codec import Codec
-from kafka_sidecar.coordination.compactor import Compactor
 from kafka_sidecar.coordination.directory import ADVERTISED, CONTROL, EXTERNAL, FORMAT, NAMESPACE, NODE, RACK, RELEASE, VISITORS, Directory
 from kafka_sidecar.coordination.election import Election, Nobody
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.home import Home, Names
-from kafka_sidecar.coordination.internal_topic import partitions_of
-from kafka_sidecar.coordination.lasting import Lasting
 from kafka_sidecar.coordination.leaders import Identity, Leaders
 from kafka_sidecar.coordination.named_topics import IdOf, namespace_of
 from kafka_sidecar.coordination.shards import Shards
 from kafka_sidecar.coordination.term import Phase, Term
 from kafka_sidecar.coordination.term_log import PulsarTermLog, TermLog
-from kafka_sidecar.ids import NewId
+from kafka_sidecar.internal_topics.compactor import Compactor
+from kafka_sidecar.internal_topics.internal_topic import partitions_of
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.loop.ids import NewId
+from kafka_sidecar.loop.lasting import Lasting
+from kafka_sidecar.loop.tasks import Backoff, KeptAlive, every
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.ports import Admin, Client
-from kafka_sidecar.tasks import Backoff, KeptAlive, every
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.wire.error_code import ErrorCode
 

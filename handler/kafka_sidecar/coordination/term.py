@@ -18,8 +18,8 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.term_log import TermLog
+from kafka_sidecar.loop.tasks import Backoff, KeptAlive, Pending
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
-from kafka_sidecar.tasks import Backoff, KeptAlive, Pending
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.wire.error_code import ErrorCode
 

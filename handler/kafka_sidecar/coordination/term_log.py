@@ -14,19 +14,19 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
-from kafka_sidecar.clock import Clock
 from kafka_sidecar.coordination.codec import Codec, Pair
-from kafka_sidecar.coordination.compacted_topic import check_beginning, first_index_of
 from kafka_sidecar.coordination.home import Home
 from kafka_sidecar.coordination.named_topics import NamedTopics
-from kafka_sidecar.ids import NewId
+from kafka_sidecar.internal_topics.compacted_topic import check_beginning, first_index_of
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.loop.ids import NewId
+from kafka_sidecar.loop.tasks import Pace
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents
 from kafka_sidecar.pulsar.messages import Message, read_messages, write_batch
 from kafka_sidecar.pulsar.ports import Admin, BatchProducer, Client, EntryReader
 from kafka_sidecar.pulsar.producer import WAIT_FOR_EXCLUSIVE
-from kafka_sidecar.tasks import Pace
 from kafka_sidecar.telemetry import metrics
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from kafka_sidecar.fleet.liveness import Liveness
 from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.fleet.peers import Peers, PeerTooOld, PeerUnavailable
 from kafka_sidecar.fleet.recent_nodes import RECENT_SECONDS, RecentNodes
-from kafka_sidecar.tasks import Pace, Shared, every
+from kafka_sidecar.loop.tasks import Pace, Shared, every
 from kafka_sidecar.telemetry import metrics
 
 log = logging.getLogger(__name__)

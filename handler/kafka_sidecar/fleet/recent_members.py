@@ -3,7 +3,7 @@
     a member ──each half a minute──▶ __fleet_members ──▶ all members: `on_seen`
 
 When a whole fleet is started again, the first sidecar that accepts clients is alone in the directory, and the others come within seconds.
-A librdkafka that was told of that one alone would take what the others lead for gone (see apis/nodes.py).
+A librdkafka that was told of that one alone would take what the others lead for gone (see apis/common/nodes.py).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from kafka_sidecar.clock import Clock
-from kafka_sidecar.coordination.followed_topic import Facts, FollowedTopic
 from kafka_sidecar.fleet.member import Member
-from kafka_sidecar.ids import NewId
+from kafka_sidecar.internal_topics.followed_topic import Facts, FollowedTopic
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.loop.ids import NewId
+from kafka_sidecar.loop.tasks import KeptAlive, within
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.pulsar.ports import Admin, Client
-from kafka_sidecar.tasks import KeptAlive, within
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))

@@ -9,8 +9,8 @@ from typing import Final
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.groups.consumer.members import RequiredTopics
 from kafka_sidecar.groups.topics_image import TopicsImage
+from kafka_sidecar.loop.tasks import InTurn, within
 from kafka_sidecar.pulsar.errors import PulsarError
-from kafka_sidecar.tasks import InTurn, within
 from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)

@@ -33,8 +33,8 @@ from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, Pen
 from kafka_sidecar.groups.shard import Offsets, Shard, ShardContext, TopicPartition
 from kafka_sidecar.groups.topics_image import TopicsImage
 from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, Now
+from kafka_sidecar.loop.tasks import KeptAlive, Pace, every, gathered, pause, within
 from kafka_sidecar.pulsar.errors import PulsarError
-from kafka_sidecar.tasks import KeptAlive, Pace, every, gathered, pause, within
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.wire.error_code import ErrorCode

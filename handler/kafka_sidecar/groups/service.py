@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from kafka_sidecar.clock import Clock
 from kafka_sidecar.config import GroupsConfig
 from kafka_sidecar.coordination.home import Names
 from kafka_sidecar.coordination.leaders import Identity
@@ -15,7 +14,8 @@ from kafka_sidecar.groups.coordinator import Coordinator, OnCommitted
 from kafka_sidecar.groups.records.codec import GroupRecords
 from kafka_sidecar.groups.topics_image import TopicsImage, TopicSource
 from kafka_sidecar.groups.vocabulary import Now
-from kafka_sidecar.ids import NewId
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.loop.ids import NewId
 from kafka_sidecar.pulsar.ports import Admin, Client
 
 SUBSCRIPTION: Final = "kafka-sidecar-groups"

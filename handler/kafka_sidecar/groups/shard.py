@@ -36,7 +36,7 @@ from kafka_sidecar.groups.records import (
 )
 from kafka_sidecar.groups.restored import restored
 from kafka_sidecar.groups.vocabulary import Now
-from kafka_sidecar.tasks import Pace, Pending
+from kafka_sidecar.loop.tasks import Pace, Pending
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.wire.error_code import ErrorCode
 

@@ -9,10 +9,10 @@ from typing import Any, Final, Protocol
 
 import re2
 
-from kafka_sidecar.coordination.lasting import LastingByKey
 from kafka_sidecar.groups.consumer.members import InvalidRegex, RequiredTopics, Topic, Topics
+from kafka_sidecar.loop.lasting import LastingByKey
+from kafka_sidecar.loop.tasks import gathered, in_a_thread
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Undescribed
-from kafka_sidecar.tasks import gathered, in_a_thread
 
 # A topic that is not described for so long is not waited for: it may have lost its first partition for good.
 UNDESCRIBED_SECONDS: Final = 30.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafka_sidecar.partition.fold.fold import Fold, Folded
+from kafka_sidecar.partition.follow.read_to_end import ReadToEnd
 from kafka_sidecar.partition.log.entries import Content, served_data
 from kafka_sidecar.partition.read.fetch_cache import CachedEntry, PartitionCache
-from kafka_sidecar.partition.read.partition_times import PartitionTimes
-from kafka_sidecar.partition.read.read_to_end import ReadToEnd
+from kafka_sidecar.partition.search.partition_times import PartitionTimes
 from kafka_sidecar.partition.write.append import Append
 from kafka_sidecar.wire.error_code import ErrorCode
 

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple, Protocol
 
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL, SWITCH_ON, Fold, IndexAlarm
 from kafka_sidecar.partition.fold.transactions import TransactionTable
+from kafka_sidecar.partition.follow.read_entries import NothingToRead, begins_with, first_entry
+from kafka_sidecar.partition.follow.read_to_end import ReadToEnd, end_without_records
 from kafka_sidecar.partition.log.port import EntryLog
-from kafka_sidecar.partition.read.read_entries import NothingToRead, begins_with, first_entry
-from kafka_sidecar.partition.read.read_to_end import ReadToEnd, end_without_records
 from kafka_sidecar.pulsar.entry import LogStats, Position
 from kafka_sidecar.pulsar.raw_entries import NoEntryCame
 

@@ -13,39 +13,40 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from kafka_sidecar.clock import Clock
 from kafka_sidecar.errors import SidecarError
-from kafka_sidecar.partition.alarms import raise_alarm
-from kafka_sidecar.partition.errors import PartitionEnded, error_code
-from kafka_sidecar.partition.failures import EntryFailures
+from kafka_sidecar.internal_topics.moved_start import MovedStart
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.loop.tasks import Shared, while_it_goes_on, within
 from kafka_sidecar.partition.fold.fold import Fold, IndexAlarm
 from kafka_sidecar.partition.fold.producer_states import ProducerMemory, ProducerStates
 from kafka_sidecar.partition.fold.producers import ProducerTable
 from kafka_sidecar.partition.fold.transactions import TransactionTable
 from kafka_sidecar.partition.folded_entries import FoldedEntries
-from kafka_sidecar.partition.gap_check import GapCheck
-from kafka_sidecar.partition.kept_fold import KeptFold
-from kafka_sidecar.partition.kept_producers import KeptProducers
-from kafka_sidecar.partition.late_transactions import AskEnded, LateTransactions
+from kafka_sidecar.partition.follow.alarms import raise_alarm
+from kafka_sidecar.partition.follow.entry_contents import EntryContents
+from kafka_sidecar.partition.follow.failures import EntryFailures
+from kafka_sidecar.partition.follow.late_transactions import AskEnded, LateTransactions
+from kafka_sidecar.partition.follow.log_end import LogEnd
+from kafka_sidecar.partition.follow.producer_times import ProducerTimes
+from kafka_sidecar.partition.follow.read_to_end import MustOpenAgain, ReadToEnd
+from kafka_sidecar.partition.follow.replay import LEAST_REPLICATED_ENTRIES, Replay
+from kafka_sidecar.partition.follow.tail_gap import TailGap
+from kafka_sidecar.partition.follow.tail_reader import TailReader
+from kafka_sidecar.partition.follow.tail_watch import TailWatch
+from kafka_sidecar.partition.follow.unannounced_transactions import UnannouncedTransactions
+from kafka_sidecar.partition.log.errors import PartitionEnded, error_code
 from kafka_sidecar.partition.log.log_config import LogConfig
-from kafka_sidecar.partition.log.moved_start import MovedStart
 from kafka_sidecar.partition.log.port import EntryLog
 from kafka_sidecar.partition.opening import begin_fold
-from kafka_sidecar.partition.producer_times import ProducerTimes
 from kafka_sidecar.partition.read.catch_up_readers import CatchUpReaders
-from kafka_sidecar.partition.read.entry_contents import EntryContents
 from kafka_sidecar.partition.read.fetch_cache import FetchedRun
-from kafka_sidecar.partition.read.log_end import LogEnd
 from kafka_sidecar.partition.read.log_start import LogStart
-from kafka_sidecar.partition.read.partition_times import PartitionTimes, TimeIndexes
-from kafka_sidecar.partition.read.read_to_end import MustOpenAgain, ReadToEnd
-from kafka_sidecar.partition.read.replay import LEAST_REPLICATED_ENTRIES, Replay
-from kafka_sidecar.partition.read.tail_reader import TailReader
-from kafka_sidecar.partition.read.tail_watch import TailWatch
-from kafka_sidecar.partition.read.timestamp_search import Searched
+from kafka_sidecar.partition.search.partition_times import PartitionTimes, TimeIndexes
+from kafka_sidecar.partition.search.timestamp_search import Searched
+from kafka_sidecar.partition.snapshots.gap_check import GapCheck
+from kafka_sidecar.partition.snapshots.kept_fold import KeptFold
+from kafka_sidecar.partition.snapshots.kept_producers import KeptProducers
 from kafka_sidecar.partition.tail_fold import TailFold
-from kafka_sidecar.partition.tail_gap import TailGap
-from kafka_sidecar.partition.unannounced_transactions import UnannouncedTransactions
 from kafka_sidecar.partition.write.append import Append, MarkerWritten, expire, pass_on
 from kafka_sidecar.partition.write.appender import Appender
 from kafka_sidecar.partition.write.validation import Validation
@@ -53,7 +54,6 @@ from kafka_sidecar.partition.write.verified_appends import Verification, Verifie
 from kafka_sidecar.pulsar.entry import LogStats, Position, RawEntry
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.raw_entries import permits_of
-from kafka_sidecar.tasks import Shared, while_it_goes_on, within
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.wire.error_code import ErrorCode

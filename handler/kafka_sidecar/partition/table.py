@@ -8,20 +8,20 @@ import math
 from collections.abc import Callable, Iterable, Set
 from typing import Final
 
-from kafka_sidecar.clock import Clock
-from kafka_sidecar.coordination.kept_states import KeptStates
-from kafka_sidecar.partition.failures import EntryFailures
+from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.internal_topics.moved_start import MovedStart
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.loop.tasks import Pace, every
 from kafka_sidecar.partition.fold.producer_states import AWAKE_BYTES, ProducerMemory
-from kafka_sidecar.partition.late_transactions import AskEnded
+from kafka_sidecar.partition.follow.failures import EntryFailures
+from kafka_sidecar.partition.follow.late_transactions import AskEnded
 from kafka_sidecar.partition.log.log_config import LogConfig
-from kafka_sidecar.partition.log.moved_start import MovedStart
 from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.log.unfolding import unfolding
 from kafka_sidecar.partition.partition import Partition, PartitionLimits
 from kafka_sidecar.partition.read.fetch_cache import FetchCache
-from kafka_sidecar.partition.read.partition_times import TimeIndexes
-from kafka_sidecar.partition.unfolding import unfolding
+from kafka_sidecar.partition.search.partition_times import TimeIndexes
 from kafka_sidecar.pulsar.entry import Position
-from kafka_sidecar.tasks import Pace, every
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 

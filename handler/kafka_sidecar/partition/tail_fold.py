@@ -10,13 +10,13 @@ from kafka_sidecar.errors import EntryUnreadable
 from kafka_sidecar.partition.fold.fold import Fold, index_of
 from kafka_sidecar.partition.fold.producer_state import THE_PAST
 from kafka_sidecar.partition.folded_entries import FoldedEntries
-from kafka_sidecar.partition.gap_check import GapCheck
+from kafka_sidecar.partition.follow.entry_contents import EntryContents
+from kafka_sidecar.partition.follow.read_to_end import ReadToEnd
+from kafka_sidecar.partition.follow.replay import Replay
+from kafka_sidecar.partition.follow.tail_gap import TailGap
 from kafka_sidecar.partition.log.entries import is_from_before_index
 from kafka_sidecar.partition.log.port import EntryLog
-from kafka_sidecar.partition.read.entry_contents import EntryContents
-from kafka_sidecar.partition.read.read_to_end import ReadToEnd
-from kafka_sidecar.partition.read.replay import Replay
-from kafka_sidecar.partition.tail_gap import TailGap
+from kafka_sidecar.partition.snapshots.gap_check import GapCheck
 from kafka_sidecar.partition.write.appender import Appender
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.raw_entries import permits_of

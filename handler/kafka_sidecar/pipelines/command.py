@@ -12,8 +12,8 @@ from kafka_sidecar.errors import ConfigError, SidecarError
 from kafka_sidecar.pipelines.archive import command as archive
 from kafka_sidecar.pipelines.archive import replay_command as replay
 from kafka_sidecar.pipelines.audit import command as audit
+from kafka_sidecar.pipelines.migrate_groups import command as migrate_groups
 from kafka_sidecar.pipelines.mirror import command as mirror
-from kafka_sidecar.pipelines.mirror import groups_command as migrate_groups
 from kafka_sidecar.pipelines.options import Settings
 from kafka_sidecar.pipelines.reindex import command as reindex
 

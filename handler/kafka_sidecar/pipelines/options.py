@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafka_sidecar.errors import ConfigError
-from kafka_sidecar.pipelines.kafka.cluster import Cluster
+from kafka_sidecar.kafka_client.cluster import Cluster
 
 LOCAL: Final = "local[*]"
 _COMMON: Final = (

@@ -11,6 +11,7 @@ import logging
 from functools import partial
 from typing import Final, Literal
 
+from kafka_sidecar.loop.tasks import Shared, every
 from kafka_sidecar.pulsar.connection import Connection, Keepalive
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import Unavailable, from_code
@@ -18,7 +19,6 @@ from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
 from kafka_sidecar.pulsar.producer import SHARED, Producer
 from kafka_sidecar.pulsar.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse
 from kafka_sidecar.pulsar.reader import Reader
-from kafka_sidecar.tasks import Shared, every
 
 log = logging.getLogger(__name__)
 

@@ -18,14 +18,14 @@ from google.protobuf.message import DecodeError
 
 from kafka_sidecar import __version__
 from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.loop.tasks import AT_A_TIME_SECONDS
+from kafka_sidecar.loop.turn_writer import TurnWriter
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable, from_code
 from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
 from kafka_sidecar.pulsar.frames import decode_entry, encode_command, split_command
 from kafka_sidecar.pulsar.pulsar_api_pb2 import BaseCommand
-from kafka_sidecar.tasks import AT_A_TIME_SECONDS
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
-from kafka_sidecar.turn_writer import TurnWriter
 from kafka_sidecar.wire.framing import FrameBuffer
 
 log = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError
 
+from kafka_sidecar.loop.tasks import Pace
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents
-from kafka_sidecar.tasks import Pace
 
 # A broker hands entries out within milliseconds; one under load took seconds.
 ENTRY_SECONDS: Final = 10.0

@@ -16,18 +16,18 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from kafka_sidecar.apis.answer_share import AnswerShare, CountedFetchResponse
 from kafka_sidecar.apis.api import ANONYMOUS, BegunRequest, Response
-from kafka_sidecar.apis.promise import Promise
-from kafka_sidecar.apis.refused_batches import RefusedBatches
+from kafka_sidecar.apis.state.answer_share import AnswerShare, CountedFetchResponse
+from kafka_sidecar.apis.state.promise import Promise
+from kafka_sidecar.apis.state.refused_batches import RefusedBatches
 from kafka_sidecar.errors import ProtocolError
 from kafka_sidecar.fleet.fleet import View
-from kafka_sidecar.server.awake import Awake
+from kafka_sidecar.loop.awake import Awake
+from kafka_sidecar.loop.turn_writer import TurnWriter
 from kafka_sidecar.server.budget import ByteBudget
 from kafka_sidecar.server.round_trip import round_trip
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
-from kafka_sidecar.turn_writer import TurnWriter
 from kafka_sidecar.wire.framing import FrameBuffer
 from kafka_sidecar.wire.message import Message
 

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from kafka_sidecar.apis import BY_KEY, COORDINATED
 from kafka_sidecar.apis.a18_api_versions import unsupported_version
 from kafka_sidecar.apis.api import AnyApi, BegunRequest, Call, Client, Result, ServicesOf
-from kafka_sidecar.apis.late import LATE_AFTER_SECONDS
-from kafka_sidecar.apis.ordinary_produce import begin_ordinary
+from kafka_sidecar.apis.common.late import LATE_AFTER_SECONDS
+from kafka_sidecar.apis.common.ordinary_produce import begin_ordinary
 from kafka_sidecar.errors import ProtocolError
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.latencies import Latency

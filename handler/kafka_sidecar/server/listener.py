@@ -8,13 +8,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, cast
 
-from kafka_sidecar.apis.answer_share import AnswerShare
-from kafka_sidecar.clock import awake
+from kafka_sidecar.apis.state.answer_share import AnswerShare
 from kafka_sidecar.errors import ConfigError
-from kafka_sidecar.server.awake import BEAT_SECONDS, Awake
+from kafka_sidecar.loop.awake import BEAT_SECONDS, Awake
+from kafka_sidecar.loop.clock import awake
+from kafka_sidecar.loop.tasks import KeptAlive, every
 from kafka_sidecar.server.budget import ByteBudget
 from kafka_sidecar.server.connection import Dispatch, KafkaConnection
-from kafka_sidecar.tasks import KeptAlive, every
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 

@@ -16,11 +16,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kafka_sidecar.coordination.lasting import LastingByKey
+from kafka_sidecar.loop.lasting import LastingByKey
+from kafka_sidecar.loop.tasks import Pace, Shared
 from kafka_sidecar.pulsar.admin import AlreadyExists, DescribedTopic, PulsarAdmin
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable, Undescribed
-from kafka_sidecar.tasks import Pace, Shared
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.topics.deletions import Deletions
 from kafka_sidecar.topics.listing import Listing

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from kafka_sidecar.loop.tasks import Shared
 from kafka_sidecar.pulsar.admin import NoTopicPolicies, PulsarAdmin, persistence_quorums, retention
 from kafka_sidecar.pulsar.errors import PulsarError, Refused
-from kafka_sidecar.tasks import Shared
 from kafka_sidecar.topics.config_types import Operation
 from kafka_sidecar.topics.configs import Quorums, TopicSettings, altered
 from kafka_sidecar.topics.names import TopicName

@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple
 
+from kafka_sidecar.loop.tasks import Shared
 from kafka_sidecar.pulsar.admin import COMPACTION, PulsarAdmin
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError
-from kafka_sidecar.tasks import Shared
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 limited = RateLimitedLog(logging.getLogger(__name__))

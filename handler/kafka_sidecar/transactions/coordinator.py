@@ -16,8 +16,8 @@ from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.shards import Shards
 from kafka_sidecar.coordination.term import Phase
 from kafka_sidecar.coordination.term_log import TermLog
-from kafka_sidecar.ids import NewProducerId
-from kafka_sidecar.tasks import InTurn, KeptAlive, Pace, every
+from kafka_sidecar.loop.ids import NewProducerId
+from kafka_sidecar.loop.tasks import InTurn, KeptAlive, Pace, every
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.transactions import machine
 from kafka_sidecar.transactions.machine import Producer

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from kafka_sidecar.coordination.codec import Codec, LegacyReader, Pair
 from kafka_sidecar.coordination.home import Translation
-from kafka_sidecar.coordination.primitives import Reader, RecordUnreadable, compact_array, compact_text, text, varint
 from kafka_sidecar.transactions.metadata import NO_PRODUCER_ID, TransactionMetadata, TransactionState
+from kafka_sidecar.wire.primitives import Reader, RecordUnreadable, compact_array, compact_text, text, varint
 
 KEY_VERSION: Final = 0
 VERSION: Final = 1

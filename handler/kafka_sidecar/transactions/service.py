@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kafka_sidecar.clock import Clock
 from kafka_sidecar.config import TransactionsConfig
 from kafka_sidecar.coordination.home import Names
 from kafka_sidecar.coordination.leaders import Identity
 from kafka_sidecar.coordination.named_topics import IdOf
 from kafka_sidecar.coordination.runtime import CoordinatorRuntime, InternalTopic
-from kafka_sidecar.ids import NewId, NewProducerId
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.loop.ids import NewId, NewProducerId
 from kafka_sidecar.pulsar.ports import Admin, Client
 from kafka_sidecar.transactions.coordinator import Coordinator
 from kafka_sidecar.transactions.markers import Logs, Markers

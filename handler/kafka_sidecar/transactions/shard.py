@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from kafka_sidecar.coordination.term import Term, TermState
 from kafka_sidecar.coordination.term_log import TermLog
-from kafka_sidecar.tasks import Backoff, KeptAlive, within
+from kafka_sidecar.loop.tasks import Backoff, KeptAlive, within
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.transactions import machine
 from kafka_sidecar.transactions.markers import Markers

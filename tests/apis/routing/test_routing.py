@@ -10,10 +10,9 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from kafka_sidecar.apis.promise import settled
+from kafka_sidecar.apis.state.promise import settled
 from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.errors import CoordinatorError
-from kafka_sidecar.coordination.primitives import text
 from kafka_sidecar.errors import ProtocolError
 from kafka_sidecar.fleet.peers import PeerUnavailable
 from kafka_sidecar.groups.classic.machine import ClassicGroup
@@ -47,6 +46,7 @@ from kafka_sidecar.wire.messages.offset_fetch import (
 )
 from kafka_sidecar.wire.messages.produce import ProduceRequest
 from kafka_sidecar.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from kafka_sidecar.wire.primitives import text
 from tests.support.services import Client, Sidecar
 
 THERE = Leader("other", 2, "", "other:9000")

@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 from kafka_sidecar.partition.fold.extent import Extent
-from kafka_sidecar.partition.kept_values import extent_in
 from kafka_sidecar.partition.partition import Partition
+from kafka_sidecar.partition.snapshots.kept_values import extent_in
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.wire.error_code import ErrorCode

@@ -7,8 +7,8 @@ import asyncio
 
 import pytest
 
-from kafka_sidecar.partition.read import replay
-from kafka_sidecar.partition.read.read_entries import entries_from, first_entry
+from kafka_sidecar.partition.follow import replay
+from kafka_sidecar.partition.follow.read_entries import entries_from, first_entry
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.messages import write_batch
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata

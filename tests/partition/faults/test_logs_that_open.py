@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
+from kafka_sidecar.partition.follow.read_to_end import end_without_records
 from kafka_sidecar.partition.log.formats import KAFKA
-from kafka_sidecar.partition.read.read_to_end import end_without_records
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.pulsar.messages import write_batch
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
@@ -57,7 +57,7 @@ async def test_whoever_has_it_open_comes_to_the_end_that_one_tells_who_opens_it_
     names_markers: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where it has seen markers behind the last record before that was gone."""
-    monkeypatch.setattr("kafka_sidecar.partition.read.read_to_end.ARRIVAL_SECONDS", 0.05)
+    monkeypatch.setattr("kafka_sidecar.partition.follow.read_to_end.ARRIVAL_SECONDS", 0.05)
     log = MemoryLog(names_markers=names_markers)
     table = open_table(lambda _, name: log.named(name), "kafka-sidecar-1")
     await append(table.get("t-partition-0"), batch(b"x"))
@@ -79,7 +79,7 @@ async def test_whoever_has_it_open_comes_to_the_end_that_one_tells_who_opens_it_
 
 async def test_a_log_of_markers_has_a_start_also_when_retention_takes_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kafka_sidecar.pulsar.raw_entries.ENTRY_SECONDS", 0.05)
-    monkeypatch.setattr("kafka_sidecar.partition.read.read_to_end.ARRIVAL_SECONDS", 0.05)
+    monkeypatch.setattr("kafka_sidecar.partition.follow.read_to_end.ARRIVAL_SECONDS", 0.05)
     monkeypatch.setattr("kafka_sidecar.partition.read.log_start.FRESH_SECONDS", 0.0)
     log = MemoryLog()
     log.mark()

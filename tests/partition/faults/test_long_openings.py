@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kafka_sidecar.partition import kept_fold, partition
+from kafka_sidecar.partition import partition
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL
-from kafka_sidecar.partition.read import read_to_end
+from kafka_sidecar.partition.follow import read_to_end
+from kafka_sidecar.partition.snapshots import kept_fold
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
+from kafka_sidecar.loop.tasks import Backoff
 from kafka_sidecar.partition.write import sender
 from kafka_sidecar.pulsar.events import ProducerEvents
-from kafka_sidecar.tasks import Backoff
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.model.conduct import Caller
 from tests.model.connections import Writer

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
+from kafka_sidecar.partition.follow.replay import PIECE_BYTES
 from kafka_sidecar.partition.partition import PartitionLimits
-from kafka_sidecar.partition.read.replay import PIECE_BYTES
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog

@@ -7,8 +7,8 @@ import contextlib
 
 import pytest
 
+from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.partition import opening
-from kafka_sidecar.partition.log.moved_start import MovedStart
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.partition.read import catch_up_reader, catch_up_readers, log_start
 from kafka_sidecar.partition.read.fetch_cache import FetchedRun

@@ -9,7 +9,7 @@ import logging
 
 import pytest
 
-from kafka_sidecar.partition import late_transactions
+from kafka_sidecar.partition.follow import late_transactions
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from tests.support.batches import batch

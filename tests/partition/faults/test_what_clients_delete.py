@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch

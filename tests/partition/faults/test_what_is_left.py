@@ -380,7 +380,7 @@ def test_a_value_and_what_is_left_are_put_together_also_behind_a_gap_of_markers(
 
 def test_a_window_that_is_read_at_the_second_look_is_no_new_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
     """The value that is found then is far away, and of no use. What was read of all that is left still counts."""
-    monkeypatch.setattr("kafka_sidecar.partition.read.replay.TOO_FAR_ENTRIES", 200)
+    monkeypatch.setattr("kafka_sidecar.partition.follow.replay.TOO_FAR_ENTRIES", 200)
 
     async def play() -> None:
         log, states = MemoryLog(), StoresLate()

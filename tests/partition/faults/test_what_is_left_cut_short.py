@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kafka_sidecar.partition.fold.fold import Fold
-from kafka_sidecar.partition.read import replay
-from kafka_sidecar.partition.read.replay import Replay
+from kafka_sidecar.partition.follow import replay
+from kafka_sidecar.partition.follow.replay import Replay
 from kafka_sidecar.pulsar.entry import RawEntry
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata

@@ -376,7 +376,7 @@ async def test_what_is_known_is_learnt_again_before_retention_takes_it() -> None
 
 
 async def test_what_stands_behind_a_gap_does_not_make_it_too_wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafka_sidecar.partition.read.replay.TOO_FAR_ENTRIES", 50)
+    monkeypatch.setattr("kafka_sidecar.partition.follow.replay.TOO_FAR_ENTRIES", 50)
     log = MemoryLog()
     partition, offset = await a_batch_before_the_window(log)
     log.roll()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafka_sidecar.coordination.kept_places import Kept
+from kafka_sidecar.internal_topics.kept_places import Kept
 from kafka_sidecar.partition.fold.fold import Fold
 from kafka_sidecar.partition.fold.kept_producers import KnownProducers
 from kafka_sidecar.partition.partition import Partition
@@ -278,7 +278,7 @@ async def test_who_has_read_all_that_follows_a_value_goes_on_from_it(natives: in
 @pytest.mark.parametrize("trims", [False, True])
 async def test_what_another_keeps_while_it_is_asked_for_marks_is_what_is_gone_on_from(trims: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Very much stands behind the first value. The second one ends behind the window's beginning."""
-    monkeypatch.setattr("kafka_sidecar.partition.read.replay.TOO_FAR_ENTRIES", 50)
+    monkeypatch.setattr("kafka_sidecar.partition.follow.replay.TOO_FAR_ENTRIES", 50)
     log, states = MemoryLog(), MemoryStates()
     offset = await five_that_were_kept(log, states)
     log.roll()

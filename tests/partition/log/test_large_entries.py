@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from kafka_sidecar.errors import EntryUnreadable
-from kafka_sidecar.partition import unfolding as unfolding_
 from kafka_sidecar.partition.log import large_entries
+from kafka_sidecar.partition.log import unfolding as unfolding_
 from kafka_sidecar.partition.log.entries import MAX_BATCHES, read_entry
 from kafka_sidecar.partition.log.large_entries import (
     LARGE_BATCH,
@@ -20,7 +20,7 @@ from kafka_sidecar.partition.log.large_entries import (
     LargeEntries,
     unfolded_size,
 )
-from kafka_sidecar.partition.unfolding import unfolding
+from kafka_sidecar.partition.log.unfolding import unfolding
 from kafka_sidecar.pulsar.codecs import compress
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable

@@ -6,7 +6,7 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatch
 
 from kafka_sidecar.partition.read import chunked_messages
-from kafka_sidecar.partition.read.timestamp_search import TimestampAndOffset, by_time
+from kafka_sidecar.partition.search.timestamp_search import TimestampAndOffset, by_time
 from kafka_sidecar.pulsar.codecs import compress
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from kafka_sidecar.wire.error_code import ErrorCode

@@ -8,9 +8,9 @@ import contextlib
 import pytest
 
 from kafka_sidecar.errors import SidecarError
-from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.internal_topics.moved_start import MovedStart
+from kafka_sidecar.partition.follow.read_entries import NothingToRead, first_entry
 from kafka_sidecar.partition.read.log_start import LogStart
-from kafka_sidecar.partition.read.read_entries import NothingToRead, first_entry
 from kafka_sidecar.pulsar import raw_entries
 from kafka_sidecar.pulsar.entry import LogStats, Position
 from kafka_sidecar.pulsar.raw_entries import NoEntryCame

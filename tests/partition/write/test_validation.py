@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from kafka_sidecar.partition import unfolding
+from kafka_sidecar.partition.log import unfolding
 from kafka_sidecar.partition.log.formats import PULSAR
 from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
 from kafka_sidecar.partition.partition import Partition

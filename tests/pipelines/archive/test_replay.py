@@ -10,7 +10,7 @@ import pytest
 from aiokafka.record.memory_records import MemoryRecords
 
 from kafka_sidecar.pipelines.archive.replay import BATCH_BYTES, ReplayFailed, batches
-from kafka_sidecar.pipelines.kafka.copied_batches import CopiedBatch, Span
+from kafka_sidecar.pipelines.copying.copied_batches import CopiedBatch, Span
 
 
 @dataclass

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_sidecar.commands.verify.audit import Kind, PartitionReport
+from kafka_sidecar.commands.verify.report import as_json
 from kafka_sidecar.pipelines.audit.causes import Cause, cause_of, log_rows, read_causes
 from kafka_sidecar.pulsar.entry import Position
-from kafka_sidecar.verification.audit import Kind, PartitionReport
-from kafka_sidecar.verification.report import as_json
 
 
 def test_what_verify_prints_is_read() -> None:

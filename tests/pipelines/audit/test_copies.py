@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_sidecar.pipelines.audit.copies import not_compared
-from kafka_sidecar.pipelines.mirror.offset_runs import Copied, Run, Translation
+from kafka_sidecar.pipelines.copying.offset_runs import Copied, Run, Translation
 
 COPIED = Translation([Copied(20, 120, (Run(0, 100, 20),), target_topic="t")])
 

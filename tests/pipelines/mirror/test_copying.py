@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_sidecar.pipelines.kafka.client import Refused
-from kafka_sidecar.pipelines.kafka.cluster import Cluster
-from kafka_sidecar.pipelines.mirror import batches as module
+from kafka_sidecar.kafka_client.client import Refused
+from kafka_sidecar.kafka_client.cluster import Cluster
+from kafka_sidecar.pipelines.copying import batches as module
+from kafka_sidecar.pipelines.copying.delivery import Route
+from kafka_sidecar.pipelines.copying.names import MirrorName
+from kafka_sidecar.pipelines.copying.offset_runs import Place, Translation, decode
+from kafka_sidecar.pipelines.copying.target import CanNotCopy
 from kafka_sidecar.pipelines.mirror.copying import Slice, _Copying
-from kafka_sidecar.pipelines.mirror.delivery import Route
-from kafka_sidecar.pipelines.mirror.names import MirrorName
-from kafka_sidecar.pipelines.mirror.offset_runs import Place, Translation, decode
-from kafka_sidecar.pipelines.mirror.target import CanNotCopy
 from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
 from tests.pipelines.mirror.model_kafka import Fault, ModelKafka
 from tests.support.batches import batch

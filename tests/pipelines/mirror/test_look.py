@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from kafka_sidecar.pipelines.kafka.cluster import Cluster
-from kafka_sidecar.pipelines.kafka.topics import ClusterState, Partition, Topics, TopicState
+from kafka_sidecar.kafka_client.cluster import Cluster
+from kafka_sidecar.kafka_client.topics import ClusterState, Partition, Topics, TopicState
+from kafka_sidecar.pipelines.copying.names import MirrorName
+from kafka_sidecar.pipelines.copying.record import Recorded
 from kafka_sidecar.pipelines.mirror import run
-from kafka_sidecar.pipelines.mirror.names import MirrorName
 from kafka_sidecar.pipelines.mirror.plan import MirrorOptions
-from kafka_sidecar.pipelines.mirror.record import Recorded
 from kafka_sidecar.wire.error_code import ErrorCode
 
 SOURCE, TARGET = Cluster(bootstrap="a:1"), Cluster(bootstrap="b:1")

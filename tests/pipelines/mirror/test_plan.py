@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_sidecar.errors import ConfigError
-from kafka_sidecar.pipelines.kafka.cluster import Cluster
-from kafka_sidecar.pipelines.kafka.topics import ClusterState, Topics, TopicState
-from kafka_sidecar.pipelines.mirror.delivery import ForeignProgress, Progress, Route, not_the_same, read_progress, write_progress
-from kafka_sidecar.pipelines.mirror.names import MirrorName
-from kafka_sidecar.pipelines.mirror.outcome import Outcome
+from kafka_sidecar.kafka_client.cluster import Cluster
+from kafka_sidecar.kafka_client.topics import ClusterState, Topics, TopicState
+from kafka_sidecar.pipelines.copying.delivery import ForeignProgress, Progress, Route, not_the_same, read_progress, write_progress
+from kafka_sidecar.pipelines.copying.names import MirrorName
+from kafka_sidecar.pipelines.copying.outcome import Outcome
 from kafka_sidecar.pipelines.mirror.plan import Changes, MirrorOptions, NewTopic, changes, copied_configs, dealt
 from kafka_sidecar.pipelines.mirror.run import FENCED_ROUNDS, PartitionState
 

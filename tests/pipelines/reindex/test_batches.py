@@ -12,9 +12,9 @@ from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_sidecar.pipelines.kafka.copied_batches import CopiedBatch
-from kafka_sidecar.pipelines.mirror.places import RecordPlace, number_of, record_place
-from kafka_sidecar.pipelines.mirror.target import CanNotCopy
+from kafka_sidecar.pipelines.copying.copied_batches import CopiedBatch
+from kafka_sidecar.pipelines.copying.places import RecordPlace, number_of, record_place
+from kafka_sidecar.pipelines.copying.target import CanNotCopy
 from kafka_sidecar.pipelines.reindex.batches import EntryBatches
 from kafka_sidecar.pulsar.entry import Position
 from tests.support.batches import records_batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_sidecar.pipelines.mirror.places import RecordPlace, number_of, record_place
+from kafka_sidecar.pipelines.copying.places import RecordPlace, number_of, record_place
 from kafka_sidecar.pipelines.reindex.heads import PIECE_BYTES, Head, head_of, round_of
 from kafka_sidecar.pulsar.entry import LedgerInfo, LogStats, Position
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from kafka_sidecar.pipelines.kafka.cluster import Cluster
-from kafka_sidecar.pipelines.kafka.topics import Partition
-from kafka_sidecar.pipelines.mirror.delivery import Progress, Route
-from kafka_sidecar.pipelines.mirror.names import MirrorName
-from kafka_sidecar.pipelines.mirror.places import number_of
+from kafka_sidecar.kafka_client.cluster import Cluster
+from kafka_sidecar.kafka_client.topics import Partition
+from kafka_sidecar.pipelines.copying.delivery import Progress, Route
+from kafka_sidecar.pipelines.copying.names import MirrorName
+from kafka_sidecar.pipelines.copying.places import number_of
+from kafka_sidecar.pipelines.copying.record import Recorded
 from kafka_sidecar.pipelines.mirror.plan import MirrorOptions
-from kafka_sidecar.pipelines.mirror.record import Recorded
 from kafka_sidecar.pipelines.mirror.run import Mirror, PartitionState
 from kafka_sidecar.pipelines.reindex.heads import Head
 from kafka_sidecar.pipelines.reindex.run import Reindex

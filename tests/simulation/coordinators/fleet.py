@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar, cast
 
-from kafka_sidecar.clock import Clock
 from kafka_sidecar.coordination.errors import CoordinatorError
-from kafka_sidecar.coordination.followed_topic import Facts, FollowedTopic
 from kafka_sidecar.coordination.housekeeping import Housekeeping
 from kafka_sidecar.coordination.leaders import Identity
 from kafka_sidecar.coordination.runtime import CoordinatorRuntime, InternalTopic
 from kafka_sidecar.fleet.peers import Peers
-from kafka_sidecar.ids import WRITER_PREFIX
-from kafka_sidecar.marker_logs import MarkerLogs
+from kafka_sidecar.internal_topics.followed_topic import Facts, FollowedTopic
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.loop.ids import WRITER_PREFIX
 from kafka_sidecar.partition.table import PartitionTable
+from kafka_sidecar.process.marker_logs import MarkerLogs
 from kafka_sidecar.topics.names import TopicName, TopicNames
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.model.cluster import Cluster, ClusterAdmin, ClusterClient

@@ -6,10 +6,10 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kafka_sidecar.coordination.compacted_topic import MARKER_KEY as FOLLOWED_MARKER
 from kafka_sidecar.coordination.shards import shard_of
 from kafka_sidecar.coordination.term_log import HOME_KEY
 from kafka_sidecar.coordination.term_log import MARKER_KEY as TERM_MARKER
+from kafka_sidecar.internal_topics.compacted_topic import MARKER_KEY as FOLLOWED_MARKER
 from tests.model.cluster import Cluster
 from tests.model.compaction import messages_in
 from tests.model.internal_log import InternalLog

@@ -6,10 +6,10 @@ import asyncio
 import sys
 from typing import Any, Final
 
-from kafka_sidecar.coordination.followed_topic import FollowedTopic
 from kafka_sidecar.coordination.home import Home
 from kafka_sidecar.coordination.term import Term
 from kafka_sidecar.coordination.term_log import PulsarTermLog
+from kafka_sidecar.internal_topics.followed_topic import FollowedTopic
 from kafka_sidecar.pulsar.producer import SHARED
 from kafka_sidecar.transactions.shard import Shard
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -65,7 +65,7 @@ MUTANTS: Final = {
     ),
     "believes-at-once": Mutant(
         "one answer is enough for what has to last",
-        "kafka_sidecar.coordination.lasting.Lasting.is_believed",
+        "kafka_sidecar.loop.lasting.Lasting.is_believed",
         lambda _: lambda self, _: self._since is not None,
     ),
     "completes-in-one-write": Mutant(
@@ -101,7 +101,7 @@ MUTANTS: Final = {
         "a short name means what it means to whoever reads it", "kafka_sidecar.coordination.home.Home.learn", lambda _: _take_for_own
     ),
     "asks-nobody": Mutant(
-        "a followed topic is not read to its end", "kafka_sidecar.coordination.followed_topic.FollowedTopic._read_on", lambda _: _unasked
+        "a followed topic is not read to its end", "kafka_sidecar.internal_topics.followed_topic.FollowedTopic._read_on", lambda _: _unasked
     ),
 }
 

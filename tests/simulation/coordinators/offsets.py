@@ -7,14 +7,14 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
-from kafka_sidecar.clock import Clock
 from kafka_sidecar.config import GroupsConfig
 from kafka_sidecar.coordination.leaders import Identity
 from kafka_sidecar.groups.coordinator import Commit, CommittedOffset, Coordinator
 from kafka_sidecar.groups.service import GroupRuntime, group_runtime
 from kafka_sidecar.groups.shard import Shard
 from kafka_sidecar.groups.vocabulary import Now
-from kafka_sidecar.ids import NewId
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.loop.ids import NewId
 from kafka_sidecar.pulsar.ports import Admin, Client
 from kafka_sidecar.topics.names import TopicNames
 from kafka_sidecar.wire.error_code import ErrorCode

@@ -11,7 +11,7 @@ from kafka_sidecar.coordination.home import Translation
 from kafka_sidecar.coordination.shards import Shards
 from kafka_sidecar.coordination.term import Term, TermState
 from kafka_sidecar.coordination.term_log import TermLog
-from kafka_sidecar.tasks import KeptAlive
+from kafka_sidecar.loop.tasks import KeptAlive
 
 
 class Register(NamedTuple):

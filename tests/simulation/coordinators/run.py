@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kafka_sidecar.coordination import balance, followed_topic, housekeeping, internal_storage, runtime, term_log
+from kafka_sidecar.coordination import balance, housekeeping, runtime, term_log
 from kafka_sidecar.coordination.term import Phase
+from kafka_sidecar.internal_topics import followed_topic, internal_storage
 from tests.model.cluster import Cluster
 from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kafka_sidecar.clock import Clock
 from kafka_sidecar.config import TransactionsConfig
 from kafka_sidecar.coordination.leaders import Identity
-from kafka_sidecar.ids import NewId, NewProducerId
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.loop.ids import NewId, NewProducerId
 from kafka_sidecar.pulsar.ports import Admin, Client
 from kafka_sidecar.topics.names import TopicNames
 from kafka_sidecar.transactions.markers import Logs

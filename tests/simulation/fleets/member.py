@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from kafka_sidecar.app import Sidecar
-from kafka_sidecar.clock import Clock
 from kafka_sidecar.config import Config, ControlConfig, GroupsConfig, KafkaConfig, LimitsConfig, TransactionsConfig
 from kafka_sidecar.fleet.peers import Peers, PeerUnavailable
 from kafka_sidecar.fleet.rpc import snake_case
 from kafka_sidecar.fleet.server import Answers, ControlServer, Further
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.process.sidecar import Sidecar
+from kafka_sidecar.process.surroundings import Surroundings
 from kafka_sidecar.pulsar.admin import PulsarAdmin
 from kafka_sidecar.pulsar.client import PulsarClient
-from kafka_sidecar.surroundings import Surroundings
 from tests.model.cluster import Cluster
 from tests.model.connections import Connection
 from tests.simulation.conduct import DrawnCaller, DrawnConduct, DrawnWay

@@ -15,11 +15,13 @@ SECONDS: Final = 60.0
 MUTANTS: Final = {
     "tells-of-itself-alone": Mutant(
         "clients are told of no other node",
-        "kafka_sidecar.apis.nodes._told",
+        "kafka_sidecar.apis.common.nodes._told",
         lambda original: lambda services, client, _: original(services, client, [services.fleet.own]),
     ),
     "overtakes-a-refused-batch": Mutant(
-        "what stands behind a refused batch is taken", "kafka_sidecar.apis.refused_batches.RefusedBatches.before", lambda _: lambda *_: None
+        "what stands behind a refused batch is taken",
+        "kafka_sidecar.apis.state.refused_batches.RefusedBatches.before",
+        lambda _: lambda *_: None,
     ),
 }
 

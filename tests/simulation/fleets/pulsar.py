@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from kafka_sidecar.doctor import INDEX, TIMESTAMP
+from kafka_sidecar.doctor.cluster import INDEX, TIMESTAMP
 from kafka_sidecar.pulsar.admin import DescribedTopic
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import Refused, TopicMissing, Unavailable

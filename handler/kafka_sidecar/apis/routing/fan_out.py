@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kafka_sidecar.apis.api import Call, Services
-from kafka_sidecar.apis.late import LATE_GROUP, in_time
+from kafka_sidecar.apis.common.late import LATE_GROUP, in_time
 from kafka_sidecar.apis.routing.to_coordinator import GROUPS, Coordinated, pass_on, read_answer
 from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.errors import CoordinatorError

@@ -13,14 +13,14 @@ from functools import partial, wraps
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kafka_sidecar.apis.api import Call, Response, Services
+from kafka_sidecar.apis.common.topics import learn
 from kafka_sidecar.apis.routing.in_full import exchange
-from kafka_sidecar.apis.topics import learn
 from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.runtime import CoordinatorRuntime
 from kafka_sidecar.errors import ProtocolError
 from kafka_sidecar.fleet.peers import PeerUnavailable
-from kafka_sidecar.tasks import in_a_thread
+from kafka_sidecar.loop.tasks import in_a_thread
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.topics.names import TopicName

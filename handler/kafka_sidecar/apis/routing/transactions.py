@@ -25,7 +25,7 @@ from kafka_sidecar.fleet.peers import Peers
 from kafka_sidecar.fleet.server import TransactionService
 from kafka_sidecar.groups.coordinator import Commit
 from kafka_sidecar.groups.service import OFFSETS_TOPIC, GroupRuntime
-from kafka_sidecar.partition.late_transactions import AskEnded, EndedTransactions
+from kafka_sidecar.partition.follow.late_transactions import AskEnded, EndedTransactions
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.topics.names import TopicNames
 from kafka_sidecar.transactions.machine import Producer

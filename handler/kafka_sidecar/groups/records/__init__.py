@@ -8,7 +8,6 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from kafka_sidecar.coordination.primitives import Reader, RecordUnreadable, text
 from kafka_sidecar.groups.records import consumer
 from kafka_sidecar.groups.records.classic import GroupMetadataKey, GroupMetadataValue, MemberValue, read_group, write_group
 from kafka_sidecar.groups.records.consumer import ConsumerKey, ConsumerValue
@@ -25,6 +24,7 @@ from kafka_sidecar.groups.records.pending import (
     write_pending_value,
 )
 from kafka_sidecar.groups.records.subscription import subscribed_topics
+from kafka_sidecar.wire.primitives import Reader, RecordUnreadable, text
 
 __all__ = [
     "GroupMetadataKey", "GroupMetadataValue", "Key", "MemberValue", "OffsetCommitKey", "OffsetCommitValue", "OffsetKey", "PendingOffsetKey",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from kafka_sidecar.coordination.primitives import Reader, array, data, text
+from kafka_sidecar.wire.primitives import Reader, array, data, text
 
 VERSION: Final = 3
 FLEXIBLE_SINCE: Final = 4

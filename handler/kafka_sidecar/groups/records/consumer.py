@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields
 from typing import Final, NamedTuple
 
-from kafka_sidecar.coordination.primitives import (
+from kafka_sidecar.wire.primitives import (
     NO_TAGS,
     Reader,
     compact_array,

@@ -12,7 +12,7 @@ import uuid
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from kafka_sidecar.coordination.primitives import Reader, compact_text, tagged, text
+from kafka_sidecar.wire.primitives import Reader, compact_text, tagged, text
 
 VERSION: Final = 3
 VERSION_WITH_EXPIRY: Final = 1

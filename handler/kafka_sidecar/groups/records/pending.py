@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from kafka_sidecar.coordination.primitives import Reader, text
 from kafka_sidecar.groups.records.offsets import OffsetCommitKey, OffsetCommitValue, read_offset, write_offset
+from kafka_sidecar.wire.primitives import Reader, text
 
 KIND: Final = 0x7F01
 _NUMBER: Final = struct.Struct(">q")

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from kafka_sidecar.coordination.primitives import Reader, RecordUnreadable, array, data, text
+from kafka_sidecar.wire.primitives import Reader, RecordUnreadable, array, data, text
 
 HIGHEST: Final = 3
 OWNED_SINCE: Final = 1

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 from google.protobuf.message import DecodeError
 
 from kafka_sidecar.errors import EntryUnreadable
-from kafka_sidecar.ids import OUR_WRITER
+from kafka_sidecar.loop.ids import OUR_WRITER
 from kafka_sidecar.partition.log.basis import AGAIN_PROPERTY, BASES_PROPERTY, BASIS_PROPERTY, Basis, BatchSequence, KnownProducer
 from kafka_sidecar.partition.log.formats import CHUNK, ENCRYPTED, KAFKA, PULSAR, StoredFormat
 from kafka_sidecar.partition.log.formats.chunk import is_last_chunk

@@ -21,16 +21,16 @@ from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError
 
+from kafka_sidecar.loop.tasks import Pace
 from kafka_sidecar.partition.log.entries import read_beforehand, stored_format
 from kafka_sidecar.partition.log.formats import KAFKA, PULSAR
 from kafka_sidecar.partition.log.formats.pulsar import has_facts
-from kafka_sidecar.partition.unfolding import unfolding
+from kafka_sidecar.partition.log.unfolding import unfolding
 from kafka_sidecar.pulsar.codecs import MAX_UNCOMPRESSED, NONE
 from kafka_sidecar.pulsar.entry import RawEntry
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents
 from kafka_sidecar.pulsar.messages import metadata_size
-from kafka_sidecar.tasks import Pace
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.wire.records import HEADER_SIZE, BatchInvalid, BatchMalformed, split_batches

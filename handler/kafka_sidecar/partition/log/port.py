@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.partition.log.log_config import LogConfig
-from kafka_sidecar.partition.log.moved_start import MovedStart
 from kafka_sidecar.pulsar.entry import LogStats, Position
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents

@@ -6,8 +6,8 @@ import asyncio
 import uuid
 from typing import Final, Protocol
 
+from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.partition.log.log_config import LogConfig
-from kafka_sidecar.partition.log.moved_start import MovedStart
 from kafka_sidecar.partition.log.port import EntryLog, LogReader, LogWriter
 from kafka_sidecar.pulsar.admin import BEFORE_FIRST, PulsarAdmin
 from kafka_sidecar.pulsar.client import PulsarClient

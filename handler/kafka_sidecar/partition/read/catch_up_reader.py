@@ -14,25 +14,25 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from kafka_sidecar.errors import EntryUnreadable, SidecarError
-from kafka_sidecar.partition.alarms import raise_alarm
-from kafka_sidecar.partition.errors import PartitionEnded, error_code
+from kafka_sidecar.loop.tasks import KeptAlive
 from kafka_sidecar.partition.fold.fold import Fold, Folded, IndexAlarm
 from kafka_sidecar.partition.fold.producer_state import THE_PAST
 from kafka_sidecar.partition.fold.producer_states import ProducerMemory
 from kafka_sidecar.partition.fold.producers import ProducerTable
 from kafka_sidecar.partition.fold.transactions import KnownVerdicts, TransactionTable
+from kafka_sidecar.partition.follow.alarms import raise_alarm
+from kafka_sidecar.partition.follow.entry_contents import EntryContents
+from kafka_sidecar.partition.follow.read_entries import begins_with, end_before
 from kafka_sidecar.partition.log.entries import is_from_before_index, served_data
+from kafka_sidecar.partition.log.errors import PartitionEnded, error_code
 from kafka_sidecar.partition.log.large_entries import LargeEntries
 from kafka_sidecar.partition.log.port import EntryLog, LogReader
 from kafka_sidecar.partition.read.chunked_messages import read_chunked
-from kafka_sidecar.partition.read.entry_contents import EntryContents
 from kafka_sidecar.partition.read.fetch_cache import ENTRY_OVERHEAD, CachedEntry, FetchCache, FetchedRun, PartitionCache
-from kafka_sidecar.partition.read.read_entries import begins_with, end_before
 from kafka_sidecar.pulsar.entry import LogStats, Position, RawEntry
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents
 from kafka_sidecar.pulsar.raw_entries import permits_of
-from kafka_sidecar.tasks import KeptAlive
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.wire.error_code import ErrorCode
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafka_sidecar.partition.fold.producers import ProducerTable
+from kafka_sidecar.partition.follow.entry_contents import EntryContents
 from kafka_sidecar.partition.log.port import EntryLog
 from kafka_sidecar.partition.read.catch_up_reader import CatchUpReader, PartitionForCatchUp
-from kafka_sidecar.partition.read.entry_contents import EntryContents
 from kafka_sidecar.partition.read.fetch_cache import FetchedRun, PartitionCache
 from kafka_sidecar.wire.error_code import ErrorCode
 

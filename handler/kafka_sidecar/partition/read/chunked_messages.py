@@ -12,7 +12,7 @@ from kafka_sidecar.errors import EntryUnreadable
 from kafka_sidecar.partition.log.formats import PULSAR
 from kafka_sidecar.partition.log.formats.chunk import is_last_chunk
 from kafka_sidecar.partition.log.port import EntryLog
-from kafka_sidecar.partition.unfolding import unfolding
+from kafka_sidecar.partition.log.unfolding import unfolding
 from kafka_sidecar.pulsar.codecs import MAX_UNCOMPRESSED
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata

@@ -8,9 +8,9 @@ import math
 from collections.abc import Coroutine
 from typing import Final, Protocol
 
-from kafka_sidecar.partition.log.moved_start import MovedStart
+from kafka_sidecar.internal_topics.moved_start import MovedStart
+from kafka_sidecar.partition.follow.read_entries import NothingToRead, first_entry, first_indexed_entry, holds_records
 from kafka_sidecar.partition.log.port import EntryLog
-from kafka_sidecar.partition.read.read_entries import NothingToRead, first_entry, first_indexed_entry, holds_records
 from kafka_sidecar.pulsar.entry import LogStats, Position
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.pulsar.raw_entries import NoEntryCame

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol, TypeVar
 
-from kafka_sidecar.partition.errors import SENT_AGAIN
 from kafka_sidecar.partition.log.basis import NO_TRANSACTION, BatchSequence
+from kafka_sidecar.partition.log.errors import SENT_AGAIN
 from kafka_sidecar.partition.log.formats import EncodedEntry
 from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
 from kafka_sidecar.partition.write.log_validator import BatchRefused, check_ahead, validate

@@ -25,14 +25,14 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from kafka_sidecar.clock import Clock
 from kafka_sidecar.errors import SidecarError
-from kafka_sidecar.partition.errors import SENT_AGAIN, error_code
+from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.partition.fold.fold import Fold, Folded, IndexAlarm
 from kafka_sidecar.partition.fold.producers import UNJUDGED, Verdict
 from kafka_sidecar.partition.fold.transactions import TransactionTable
 from kafka_sidecar.partition.log.basis import NO_TRANSACTION
 from kafka_sidecar.partition.log.entries import Content
+from kafka_sidecar.partition.log.errors import SENT_AGAIN, error_code
 from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
 from kafka_sidecar.partition.log.port import EntryLog
 from kafka_sidecar.partition.write.append import Append

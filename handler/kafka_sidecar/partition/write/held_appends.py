@@ -13,9 +13,9 @@ import contextlib
 from typing import Final, Protocol
 
 from kafka_sidecar.errors import SidecarError
-from kafka_sidecar.partition.errors import error_code
+from kafka_sidecar.loop.tasks import KeptAlive, within
+from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.partition.write.append import Append, expire, pass_on
-from kafka_sidecar.tasks import KeptAlive, within
 from kafka_sidecar.wire.error_code import ErrorCode
 
 # What is in flight may be given up without a word.

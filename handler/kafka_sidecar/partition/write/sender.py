@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.loop.tasks import Backoff, KeptAlive
 from kafka_sidecar.partition.fold.fold import Fold
 from kafka_sidecar.partition.fold.producer_state import ANY_SEQUENCE
 from kafka_sidecar.partition.log.basis import AGAIN_PROPERTY, BASES_PROPERTY, BASIS_PROPERTY, UNKNOWN_PRODUCER, KnownProducer
@@ -24,7 +25,6 @@ from kafka_sidecar.partition.write.in_flight import BatchesInFlight, EntryInFlig
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.events import ProducerEvents
 from kafka_sidecar.pulsar.pulsar_api_pb2 import KeyValue, MessageMetadata
-from kafka_sidecar.tasks import Backoff, KeptAlive
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 

@@ -12,11 +12,11 @@ from collections import deque
 from functools import partial
 from typing import Final, Protocol
 
-from kafka_sidecar.clock import Clock
-from kafka_sidecar.partition.errors import SENT_AGAIN
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.partition.log.errors import SENT_AGAIN
 from kafka_sidecar.partition.log.log_config import LogConfig
 from kafka_sidecar.partition.log.opened_batch import MAX_BYTES, size_if_small
-from kafka_sidecar.partition.unfolding import LARGE_BYTES, unfolding
+from kafka_sidecar.partition.log.unfolding import LARGE_BYTES, unfolding
 from kafka_sidecar.partition.write.append import Append, expire
 from kafka_sidecar.partition.write.log_validator import BatchRefused, opens, validate
 from kafka_sidecar.telemetry import metrics

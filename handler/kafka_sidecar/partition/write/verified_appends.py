@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, Protocol
 
 from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.loop.tasks import within
 from kafka_sidecar.partition.fold.fold import NOTHING_WRITTEN, Fold
 from kafka_sidecar.partition.fold.transactions import TransactionTable
 from kafka_sidecar.partition.log.port import EntryLog
 from kafka_sidecar.partition.write.append import Append, expire, pass_on
 from kafka_sidecar.pulsar.entry import Position
-from kafka_sidecar.tasks import within
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.wire.error_code import ErrorCode

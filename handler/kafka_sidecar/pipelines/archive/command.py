@@ -48,8 +48,8 @@ def run(settings: Settings) -> int:
     source, topics = settings.cluster("source"), settings.texts("topic")
     if not topics:
         raise ConfigError("--topic: name the topics to archive, or a regular expression for their names ('.*' for all)")
+    from kafka_sidecar.kafka_client.client import check_reachable
     from kafka_sidecar.pipelines.archive.write import Archive, ArchiveOptions, result_of
-    from kafka_sidecar.pipelines.kafka.client import check_reachable
     from kafka_sidecar.pipelines.session import ICEBERG, KAFKA_SOURCE, spark_session
 
     options = ArchiveOptions(

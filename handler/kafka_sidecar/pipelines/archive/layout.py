@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from kafka_sidecar.pipelines.kafka.topics import Partition
+from kafka_sidecar.kafka_client.topics import Partition
 
 STAGING: Final = "_staging"
 OFFSETS: Final = "_offsets.json"

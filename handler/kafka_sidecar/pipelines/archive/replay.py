@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.kafka_client.client import TRANSIENT, KafkaClient, Refused, asked
+from kafka_sidecar.kafka_client.cluster import Cluster
+from kafka_sidecar.kafka_client.topics import ClusterState, Partition, cluster_state, create_partitions, create_topic
 from kafka_sidecar.pipelines.archive.files import ArchiveFiles
-from kafka_sidecar.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, asked
-from kafka_sidecar.pipelines.kafka.cluster import Cluster
-from kafka_sidecar.pipelines.kafka.copied_batches import CopiedBatch, built
-from kafka_sidecar.pipelines.kafka.reading import SourceRecord
-from kafka_sidecar.pipelines.kafka.topics import ClusterState, Partition, cluster_state, create_partitions, create_topic
-from kafka_sidecar.pipelines.mirror.delivery import Progress, Route, not_the_same
-from kafka_sidecar.pipelines.mirror.names import MirrorName
-from kafka_sidecar.pipelines.mirror.offset_runs import Copied
+from kafka_sidecar.pipelines.copying.copied_batches import CopiedBatch, built
+from kafka_sidecar.pipelines.copying.delivery import Progress, Route, not_the_same
+from kafka_sidecar.pipelines.copying.names import MirrorName
+from kafka_sidecar.pipelines.copying.offset_runs import Copied
+from kafka_sidecar.pipelines.copying.reading import SourceRecord
+from kafka_sidecar.pipelines.copying.record import latest
+from kafka_sidecar.pipelines.copying.writing import Goal, LeaveOut, WritingTask
 from kafka_sidecar.pipelines.mirror.plan import RUNS_CONFIGS
-from kafka_sidecar.pipelines.mirror.record import latest
-from kafka_sidecar.pipelines.mirror.writing import Goal, LeaveOut, WritingTask
 from kafka_sidecar.wire.records import LZ4
 
 if TYPE_CHECKING:

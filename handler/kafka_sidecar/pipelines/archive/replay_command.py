@@ -8,7 +8,7 @@ from typing import Final
 
 from kafka_sidecar.errors import ConfigError
 from kafka_sidecar.pipelines.archive.command import place_of
-from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, table, write_result
 
 TEXT: Final = "write an archive's records into topics: in their order, with their times and headers, each once"
@@ -34,8 +34,8 @@ def run(settings: Settings) -> int:
     if not settings.text("name"):
         raise ConfigError("--name: give the replay a name; under it it goes on where it was")
     name, target = MirrorName.of(settings.text("name"), "replay"), settings.cluster("target")
+    from kafka_sidecar.kafka_client.client import check_reachable
     from kafka_sidecar.pipelines.archive.replay import Replay, ReplayOptions, result_of
-    from kafka_sidecar.pipelines.kafka.client import check_reachable
     from kafka_sidecar.pipelines.session import ICEBERG, spark_session
 
     options = ReplayOptions(

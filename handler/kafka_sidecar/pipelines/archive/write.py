@@ -13,12 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.kafka_client.client import TRANSIENT, KafkaClient, Refused, asked
+from kafka_sidecar.kafka_client.cluster import Cluster
+from kafka_sidecar.kafka_client.topics import EARLIEST, LATEST, READ_COMMITTED, Partition, cluster_state, matching_topics, offsets
 from kafka_sidecar.pipelines.archive.files import ArchiveFiles
 from kafka_sidecar.pipelines.archive.iceberg import IcebergTable
 from kafka_sidecar.pipelines.archive.layout import Contents, Ranges, made_anew, next_ranges, to_compact, united
-from kafka_sidecar.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, asked
-from kafka_sidecar.pipelines.kafka.cluster import Cluster
-from kafka_sidecar.pipelines.kafka.topics import EARLIEST, LATEST, READ_COMMITTED, Partition, cluster_state, matching_topics, offsets
 
 CLIENT_ID: Final = "kafka-sidecar-archive"
 REST_SECONDS: Final = 2.0

@@ -13,17 +13,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.kafka_client.client import TRANSIENT, Refused
+from kafka_sidecar.kafka_client.cluster import Cluster
+from kafka_sidecar.kafka_client.topics import Partition
 from kafka_sidecar.pipelines.archive.files import ArchiveFiles
 from kafka_sidecar.pipelines.archive.write import Source, look, read_topics
 from kafka_sidecar.pipelines.audit import measure
 from kafka_sidecar.pipelines.audit.causes import Cause, cause_of, log_rows, read_causes
 from kafka_sidecar.pipelines.audit.copies import bound_rows, copied_by, not_compared, run_rows
 from kafka_sidecar.pipelines.audit.report import bars, page, result_rows
-from kafka_sidecar.pipelines.kafka.client import TRANSIENT, Refused
-from kafka_sidecar.pipelines.kafka.cluster import Cluster
-from kafka_sidecar.pipelines.kafka.topics import Partition
-from kafka_sidecar.pipelines.mirror.names import MirrorName
-from kafka_sidecar.pipelines.mirror.offset_runs import Translation
+from kafka_sidecar.pipelines.copying.names import MirrorName
+from kafka_sidecar.pipelines.copying.offset_runs import Translation
 
 # In the report; the Parquet files have all.
 MOST_LISTED: Final = 200

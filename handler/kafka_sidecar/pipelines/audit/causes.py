@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kafka_sidecar.pipelines.kafka.topics import Partition
+from kafka_sidecar.kafka_client.topics import Partition
 
 
 class Cause(NamedTuple):

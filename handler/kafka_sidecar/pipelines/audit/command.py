@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from kafka_sidecar.errors import ConfigError
-from kafka_sidecar.pipelines.kafka.cluster import Cluster
-from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.kafka_client.cluster import Cluster
+from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, write_result
 from kafka_sidecar.pipelines.options import table as lines_of
 
@@ -43,7 +43,7 @@ def run(settings: Settings) -> int:
         raise ConfigError("--out: say in which directory the report is to be")
     against_path, against_table = settings.text("against_path"), settings.text("against_table")
     has_target = settings.has("target")
-    from kafka_sidecar.pipelines.kafka.client import check_reachable
+    from kafka_sidecar.kafka_client.client import check_reachable
 
     if sum((bool(against_path), bool(against_table), has_target)) > 1:
         raise ConfigError("compare with one place at a time: --target, --against-path or --against-table")

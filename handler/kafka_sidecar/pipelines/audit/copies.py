@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kafka_sidecar.pipelines.kafka.client import KafkaClient, asked
-from kafka_sidecar.pipelines.kafka.cluster import Cluster
-from kafka_sidecar.pipelines.kafka.topics import Partition, cluster_state
-from kafka_sidecar.pipelines.mirror.names import MirrorName
-from kafka_sidecar.pipelines.mirror.offset_runs import Translation
-from kafka_sidecar.pipelines.mirror.record import translations
+from kafka_sidecar.kafka_client.client import KafkaClient, asked
+from kafka_sidecar.kafka_client.cluster import Cluster
+from kafka_sidecar.kafka_client.topics import Partition, cluster_state
+from kafka_sidecar.pipelines.copying.names import MirrorName
+from kafka_sidecar.pipelines.copying.offset_runs import Translation
+from kafka_sidecar.pipelines.copying.record import translations
 
 CLIENT_ID: Final = "kafka-sidecar-audit"
 

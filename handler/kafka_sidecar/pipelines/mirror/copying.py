@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kafka_sidecar.pipelines.kafka.client import KafkaClient, connected
-from kafka_sidecar.pipelines.kafka.cluster import Cluster
-from kafka_sidecar.pipelines.kafka.copied_batches import FetchedRecords
-from kafka_sidecar.pipelines.kafka.reading import fetch
-from kafka_sidecar.pipelines.kafka.topics import EARLIEST, offsets
-from kafka_sidecar.pipelines.mirror.batches import Batches
-from kafka_sidecar.pipelines.mirror.delivery import Progress, Route
-from kafka_sidecar.pipelines.mirror.outcome import Outcome, failed
-from kafka_sidecar.pipelines.mirror.places import record_place
-from kafka_sidecar.pipelines.mirror.target import CanNotCopy, Target
+from kafka_sidecar.kafka_client.client import KafkaClient, connected
+from kafka_sidecar.kafka_client.cluster import Cluster
+from kafka_sidecar.kafka_client.topics import EARLIEST, offsets
+from kafka_sidecar.pipelines.copying.batches import Batches
+from kafka_sidecar.pipelines.copying.copied_batches import FetchedRecords
+from kafka_sidecar.pipelines.copying.delivery import Progress, Route
+from kafka_sidecar.pipelines.copying.outcome import Outcome, failed
+from kafka_sidecar.pipelines.copying.places import record_place
+from kafka_sidecar.pipelines.copying.reading import fetch
+from kafka_sidecar.pipelines.copying.target import CanNotCopy, Target
 
 log = logging.getLogger(__name__)
 

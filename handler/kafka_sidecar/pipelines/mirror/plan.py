@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_sidecar.errors import ConfigError
-from kafka_sidecar.pipelines.kafka.cluster import Cluster
-from kafka_sidecar.pipelines.kafka.topics import ClusterState
-from kafka_sidecar.pipelines.mirror.names import MirrorName
+from kafka_sidecar.kafka_client.cluster import Cluster
+from kafka_sidecar.kafka_client.topics import ClusterState
+from kafka_sidecar.pipelines.copying.names import MirrorName
 
 # Not copied: what concerns replicas that the target does not have, and what would change or refuse the times of old records.
 CONFIGS_LEFT_OUT: Final = frozenset((

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_sidecar.errors import ConfigError, SidecarError
-from kafka_sidecar.pipelines.kafka.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
-from kafka_sidecar.pipelines.kafka.topics import (
+from kafka_sidecar.kafka_client.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
+from kafka_sidecar.kafka_client.topics import (
     EARLIEST,
     LATEST,
     READ_COMMITTED,
@@ -25,13 +25,13 @@ from kafka_sidecar.pipelines.kafka.topics import (
     matching_topics,
     offsets_and_failures,
 )
+from kafka_sidecar.pipelines.copying.delivery import Progress, Route, not_the_same
+from kafka_sidecar.pipelines.copying.outcome import MOST_LEFT_OUT, Outcome
+from kafka_sidecar.pipelines.copying.places import RecordPlace, record_place, told
+from kafka_sidecar.pipelines.copying.record import Recorded, latest
+from kafka_sidecar.pipelines.copying.target import foreign_records
 from kafka_sidecar.pipelines.mirror.copying import AT_A_TIME, CLIENT_ID, Slice, copy_all
-from kafka_sidecar.pipelines.mirror.delivery import Progress, Route, not_the_same
-from kafka_sidecar.pipelines.mirror.outcome import MOST_LEFT_OUT, Outcome
-from kafka_sidecar.pipelines.mirror.places import RecordPlace, record_place, told
 from kafka_sidecar.pipelines.mirror.plan import RUNS_CONFIGS, Changes, MirrorOptions, changes, copied_configs, dealt
-from kafka_sidecar.pipelines.mirror.record import Recorded, latest
-from kafka_sidecar.pipelines.mirror.target import foreign_records
 from kafka_sidecar.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from aiokafka.record.memory_records import MemoryRecords
 
-from kafka_sidecar.pipelines.kafka.copied_batches import CopiedBatch, Span, built, copied_batches
-from kafka_sidecar.pipelines.kafka.reading import SourceRecord
-from kafka_sidecar.pipelines.mirror.places import number_of, record_place, shown
-from kafka_sidecar.pipelines.mirror.target import CanNotCopy
-from kafka_sidecar.pipelines.mirror.writing import LeaveOut
+from kafka_sidecar.pipelines.copying.copied_batches import CopiedBatch, Span, built, copied_batches
+from kafka_sidecar.pipelines.copying.places import number_of, record_place, shown
+from kafka_sidecar.pipelines.copying.reading import SourceRecord
+from kafka_sidecar.pipelines.copying.target import CanNotCopy
+from kafka_sidecar.pipelines.copying.writing import LeaveOut
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.wire.compression import with_compression
 from kafka_sidecar.wire.records import CODEC_MASK, LZ4, with_base_offsets

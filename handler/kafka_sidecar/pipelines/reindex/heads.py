@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL
+from kafka_sidecar.partition.follow.read_entries import first_indexed_entry
 from kafka_sidecar.partition.log.port import EntryLog
-from kafka_sidecar.partition.read.read_entries import first_indexed_entry
-from kafka_sidecar.pipelines.mirror.places import RecordPlace, number_of
+from kafka_sidecar.pipelines.copying.places import RecordPlace, number_of
 from kafka_sidecar.pulsar.entry import LogStats, Position
 
 # One task reads so much.

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kafka_sidecar.errors import SidecarError
-from kafka_sidecar.pipelines.kafka.client import TRANSIENT, Refused, asked
-from kafka_sidecar.pipelines.kafka.topics import Partition, max_message_bytes
+from kafka_sidecar.kafka_client.client import TRANSIENT, Refused, asked
+from kafka_sidecar.kafka_client.topics import Partition, max_message_bytes
+from kafka_sidecar.pipelines.copying.delivery import Progress
+from kafka_sidecar.pipelines.copying.outcome import Outcome
+from kafka_sidecar.pipelines.copying.places import number_of
+from kafka_sidecar.pipelines.copying.writing import Goal, WritingTask
 from kafka_sidecar.pipelines.mirror.copying import CLIENT_ID
-from kafka_sidecar.pipelines.mirror.delivery import Progress
-from kafka_sidecar.pipelines.mirror.outcome import Outcome
-from kafka_sidecar.pipelines.mirror.places import number_of
 from kafka_sidecar.pipelines.mirror.run import Mirror, PartitionState
-from kafka_sidecar.pipelines.mirror.writing import Goal, WritingTask
 from kafka_sidecar.pipelines.reindex.batches import EntryBatches
 from kafka_sidecar.pipelines.reindex.heads import PIECE_BYTES, Head, Piece, head_of, rest_of, round_of
 from kafka_sidecar.pipelines.reindex.source import OpenedSource, PulsarSource, opened

@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_sidecar import topic_logs
 from kafka_sidecar.config import Config, KafkaConfig, PulsarConfig
 from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.partition.log import topic_logs
 from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.log.topic_logs import TopicLogs
 from kafka_sidecar.pulsar.errors import TopicMissing
-from kafka_sidecar.topic_logs import TopicLogs
 from kafka_sidecar.topics.names import InvalidTopicName, TopicName
 
 NAME: Final = "reindex"

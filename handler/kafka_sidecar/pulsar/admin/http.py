@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
+from kafka_sidecar.loop.tasks import Shared
 from kafka_sidecar.pulsar.admin.connections import JSON, HttpConnections, NoAnswer, NotConnected, Response
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
-from kafka_sidecar.tasks import Shared
 
 T = TypeVar("T")
 

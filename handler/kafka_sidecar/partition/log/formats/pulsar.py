@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from kafka_sidecar.ids import OUR_WRITER
+from kafka_sidecar.loop.ids import OUR_WRITER
 from kafka_sidecar.partition.log.formats.entry_format import FORMAT_PROPERTY, EncodedEntry
 from kafka_sidecar.partition.log.opened_batch import MAX_BYTES, RecordsTooLarge, open_batch, reading_records
 from kafka_sidecar.pulsar.codecs import compress, decompress

@@ -1,0 +1,64 @@
+"""Partitions change their leader: the next one has opened them before clients come."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from kafka_sidecar.apis.api import Services
+from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.fleet.peers import PeerUnavailable
+from kafka_sidecar.loop.tasks import Pace
+from kafka_sidecar.pulsar.errors import TopicMissing
+
+log = logging.getLogger(__name__)
+
+# The rest is opened when clients come.
+MOST_PARTITIONS: Final = 10_000
+# A partition opens in some 20 ms, many at once in less each.
+WARM_SECONDS: Final = 2.0
+# More would keep the admin API from answering those who ask for something now.
+AT_ONCE: Final = 64
+
+
+async def warm_heirs(services: Services) -> None:
+    """Have the other members open what is in use here and led by them; return when it is open, or after two seconds."""
+    heirs: dict[Leader, list[str]] = {}
+    pace = Pace()
+    for partition in services.partitions.names():
+        await pace.rest()
+        heir = _heir(services, partition)
+        if heir is not None:
+            heirs.setdefault(heir, []).append(partition)
+    await asyncio.gather(*(_warm_heir(services, heir, partitions[:MOST_PARTITIONS]) for heir, partitions in heirs.items()))
+
+
+async def _warm_heir(services: Services, heir: Leader, partitions: Sequence[str]) -> None:
+    try:
+        async with asyncio.timeout(WARM_SECONDS):
+            await services.peers.warm(heir.control, heir.name, partitions)
+    except (PeerUnavailable, TimeoutError) as error:
+        log.info("sidecar %d opens what it leads when clients come: %s", heir.node, str(error) or "no answer in time")
+
+
+def _heir(services: Services, partition: str) -> Leader | None:
+    topic, _, index = partition.rpartition("-partition-")
+    name = services.catalog.names.from_pulsar(topic)
+    leader = None if name is None else services.leader(name, int(index))
+    return None if leader is None or leader == services.fleet.own else services.fleet.peer(leader)
+
+
+async def warm(services: Services, partitions: Sequence[str]) -> None:
+    """Open partitions that this sidecar is about to lead, for as long as the one that asks for it waits."""
+    for begin in range(0, len(partitions), AT_ONCE):
+        opening = []
+        for partition in partitions[begin : begin + AT_ONCE]:
+            topic, _, index = partition.rpartition("-partition-")
+            name = services.catalog.names.from_pulsar(topic)
+            if name is not None and index.isdigit():
+                with contextlib.suppress(TopicMissing):
+                    opening.append(services.partition(name, int(index)))
+        await asyncio.gather(*(partition.opened() for partition in opening))

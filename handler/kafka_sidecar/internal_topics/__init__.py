@@ -1,0 +1,12 @@
+"""The sidecars' own topics in Pulsar, which no sidecar leads, and the bytes that all internal topics use.
+
+internal_topic            makes a topic on first use
+compacted_topic           reads a compacted topic, and writes a key
+followed_topic            facts that any sidecar writes and all sidecars read
+log_starts, moved_start   where DeleteRecords has moved the starts of logs
+transactional_partitions  the partitions that have had transactions
+kept_states               snapshots by key, each a value of any size; kept_shard, kept_places, kept_parts and own_parts store them
+compactor                 has partitions compacted
+internal_storage          decides when to compact, and how much Pulsar may delete (pure)
+refusals                  when it is believed that a role lacks a right
+"""

@@ -1,0 +1,66 @@
+"""Has partitions of internal topics compacted when much of them says nothing. One process does so for each partition."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+from kafka_sidecar.internal_topics.internal_storage import is_worth_compacting
+from kafka_sidecar.pulsar.admin import AlreadyExists
+from kafka_sidecar.pulsar.entry import CompactionStats
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.pulsar.ports import Admin
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+
+log = RateLimitedLog(logging.getLogger(__name__))
+
+WriteMarker = Callable[[str], Awaitable[None]]
+# Whether compacting a partition can't make final that something is lost.
+LacksNothing = Callable[[str, CompactionStats], Awaitable[bool]]
+
+
+async def nobody_asks(_: str, __: CompactionStats) -> bool:
+    """For who has read all of it, or can do without."""
+    return True
+
+
+class Compactor:
+    def __init__(self, admin: Admin, write_marker: WriteMarker, lacks_nothing: LacksNothing = nobody_asks) -> None:
+        """`write_marker` puts an entry behind all others of a partition."""
+        self._admin = admin
+        self._write_marker = write_marker
+        self._lacks_nothing = lacks_nothing
+        self._seen: dict[str, tuple[int, float]] = {}  # by partition: the ledger of what is compacted, and when that was seen first
+
+    def forget(self, partition: str) -> None:
+        """It is another's to compact."""
+        self._seen.pop(partition, None)
+
+    def forget_all(self) -> None:
+        self._seen.clear()
+
+    async def look(self, partition: str, stats: CompactionStats) -> None:
+        """Have it compacted, if that is due. Where that fails it is due at the next look as well."""
+        now = asyncio.get_running_loop().time()
+        ledger, since = self._seen.get(partition, (-1, now))
+        if partition not in self._seen or ledger != stats.compacted_ledger:
+            self._seen[partition] = stats.compacted_ledger, now
+            if stats.compacted_ledger >= 0:
+                # A broker that is killed behind two compactions within a second may know neither of them (apache/pulsar#26631).
+                return
+        try:
+            if stats.is_held:
+                if is_worth_compacting(stats, now - since):
+                    await self._compact(partition)
+            elif stats.compacted_ledger >= 0 or await self._lacks_nothing(partition, stats):
+                if not stats.has_news:  # a compaction that finds nothing new changes nothing
+                    await self._write_marker(partition)
+                await self._compact(partition)
+        except PulsarError as error:
+            log.info("%s can't be compacted now: %s", partition, error)
+
+    async def _compact(self, partition: str) -> None:
+        with contextlib.suppress(AlreadyExists):
+            await self._admin.topics.compact(partition)

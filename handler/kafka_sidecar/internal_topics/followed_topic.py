@@ -1,0 +1,595 @@
+"""A compacted internal topic that every sidecar follows, and any may write: facts of which one counts more than another, whoever states it.
+
+    put ──▶ the topic ──▶ all sidecars: `on_news`
+      │ stored                 ▲
+      └──▶ who asked           └── from its beginning, when a sidecar starts
+
+Which of two values of a key counts is told by the values, in whatever order they come, so nobody has to be elected to write. Compaction
+keeps the last. So whoever reads a value behind one that counts more writes that again. A deletion says which value it deletes: one that
+counts more, of a topic that was made anew meanwhile, is written again too.
+
+The topic is made with the first value. Until then it is looked for once a second. Who only follows it writes nothing, so it is read also
+where nobody can write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+
+from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.internal_topics.compacted_topic import (
+    MARKER_KEY,
+    CompactedTopic,
+    KeyedWrites,
+    check_beginning,
+    deleted_by,
+    first_index_of,
+)
+from kafka_sidecar.internal_topics.internal_topic import count_of, partitions_of
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.loop.ids import WRITER_PREFIX, NewId
+from kafka_sidecar.loop.lasting import Lasting
+from kafka_sidecar.loop.tasks import KeptAlive, Pace, Shared
+from kafka_sidecar.pulsar.admin import COMPACTION
+from kafka_sidecar.pulsar.entry import CompactionStats, Position, RawEntry
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Unavailable
+from kafka_sidecar.pulsar.events import ConsumerEvents
+from kafka_sidecar.pulsar.messages import Message, read_messages
+from kafka_sidecar.pulsar.ports import Admin, Client, EntryReader
+from kafka_sidecar.pulsar.raw_entries import NoEntryCame, Patience, raw_entries_from
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+
+log = RateLimitedLog(logging.getLogger(__name__))
+
+LOOK_SECONDS: Final = 1.0
+# Loading took up to 13 s on a broker under load; a reader that hears nothing for longer is opened again.
+SILENCE_SECONDS: Final = 15.0
+LOAD_SECONDS: Final = 120.0
+# A follower that is connected is some milliseconds behind.
+CURRENT_SECONDS: Final = 10.0
+# A topic that was there is taken for deleted when it has been missing for so long: a broker that has just started may not know it.
+GONE_SECONDS: Final = 30.0
+# It is looked for each second.
+PAUSE_SECONDS: Final = 15.0
+PERMITS: Final = 1_000
+# So much of the log itself is read before what is compacted: what lands behind something greater is mended within seconds.
+LEFT_OUT_ENTRIES: Final = 1_000
+# Whoever has read before goes on from there, unless more has been written since.
+MOST_LEFT_OUT_ENTRIES: Final = 20_000
+LEFT_OUT_ENTRY_BYTES: Final = 1024
+# Some thousand entries come within 0.1 s. Requests wait for what is compacted, so slow storage is not waited for twice.
+LEFT_OUT_SECONDS: Final = 2.0
+NOWHERE: Final = Position(-1, -1)
+
+V = TypeVar("V")
+
+
+class Facts(Protocol[V]):
+    """The values of a topic."""
+
+    def encode(self, value: V) -> bytes: ...
+    def decode(self, data: bytes) -> V:
+        """ValueError where it isn't one."""
+        ...
+
+    def counts_more(self, value: V, other: V) -> bool:
+        """Whether `value` is to be believed where both were stated."""
+        ...
+
+
+def log_of(topic: str) -> str:
+    return f"{topic}-partition-0"
+
+
+def _nobody(_: str, __: object) -> None: ...
+
+
+class FollowedTopic(Generic[V]):
+    def __init__(
+        self,
+        client: Client,
+        admin: Admin,
+        topic: str,
+        facts: Facts[V],
+        clock: Clock,
+        new_id: NewId,
+        on_news: Callable[[str, V], None] = _nobody,
+    ) -> None:
+        self._client = client
+        self._admin = admin
+        self.topic = topic
+        self._facts = facts
+        self._clock = clock
+        self._new_id = new_id
+        self._on_news = on_news
+        self._values: dict[str, V] = {}
+        self._read: dict[str, V] | None = None  # what has been read so far, while loading
+        self._read_deleted: set[str] = set()  # keys of which a deletion was read meanwhile
+        self._loaded = asyncio.Event()
+        self._writes: KeyedWrites | None = None
+        self._opening = asyncio.Lock()
+        self._lesser: dict[str, None] = {}  # in order; keys of which a value was read behind one that counts more
+        self._deleted: dict[str, V] = {}  # what is to be deleted
+        self._puts: Counter[str] = Counter()  # under way
+        self._deletions: dict[str, Position] = {}  # of these keys: the last that was read
+        self._found = asyncio.Event()  # somebody has just made the topic
+        self.has_seen_its_topic = False
+        self._missing = Lasting(GONE_SECONDS, PAUSE_SECONDS)
+        self._following: _Following | None = None
+        self._reading: _Following | None = None  # the same, once what was stored is read
+        self._seen: Position | None = None  # the last entry that came of a reader before
+        self._asking: Shared[None, int] = Shared()
+        self._question = 0  # how many have begun
+        self._task = KeptAlive("followed_topic", topic, self._follow)
+        self._mending = KeptAlive("followed_topic_mending", topic, self._mend, on_final=self._on_not_mended)
+
+    def start(self) -> None:
+        self._task.start()
+
+    async def close(self) -> None:
+        await self._task.stopped()
+        await self._mending.stopped()
+        await self._asking.close()
+        if self._writes is not None and self._writes.producer is not None:
+            self._writes.producer.close()
+
+    async def of(self, key: str) -> V | None:
+        """The value of a key. Waits until what is stored has been read."""
+        await self._loaded.wait()
+        return self._values.get(key)
+
+    async def of_now(self, key: str) -> V | None:
+        """The same, of everything that was stored by anybody before this was asked. May raise PulsarError."""
+        return (await self.all_now()).get(key)
+
+    @property
+    def values(self) -> Mapping[str, V]:
+        """All that is known. It changes while the topic is followed."""
+        return self._values
+
+    async def all_now(self) -> Mapping[str, V]:
+        """`values`, when everything is known that was stored by anybody before this was asked. May raise PulsarError."""
+        before = self._question
+        while await self._asking.call(None, self._read_on) <= before:
+            pass  # that one had begun before this was asked
+        return self._values
+
+    async def put(self, key: str, value: V) -> None:
+        """Store a value. It is stored when this returns. May raise PulsarError; who calls it knows how long to wait."""
+        await partitions_of(self._admin, self.topic, 1)
+        self._note_that_it_is_there()
+        self._found.set()
+        await self._loaded.wait()
+        writes = await self._writer_before_long()
+        known = self._values.get(key)
+        if known is not None and not self._facts.counts_more(value, known):
+            return
+        self._puts[key] += 1
+        try:
+            self._take_own(key, value, await writes.send(key.encode(), self._facts.encode(value)))
+        finally:
+            self._puts[key] -= 1
+            if not self._puts[key]:
+                del self._puts[key]
+                self._deletions.pop(key, None)
+
+    def forget(self, values: Mapping[str, V]) -> None:
+        """What they are about is deleted. A value that has come since is about its successor, and stays."""
+        for key, value in values.items():
+            if self._values.get(key) == value:
+                self._deleted[key] = self._values.pop(key)
+        if self._deleted:
+            self._mending.start()
+
+    # --- writing
+
+    async def _writer(self) -> KeyedWrites:
+        async with self._opening:
+            if self._writes is None or self._writes.ended is not None:
+                await count_of(self._admin, self.topic)  # a broker may make a partition that is gone, if it is asked for a producer
+                writes = KeyedWrites(self.topic, self._clock)
+                # A name of its own each time: a deduplicating broker must know none of its sequences.
+                name = WRITER_PREFIX + self._new_id()
+                writes.producer = await self._client.producer(log_of(self.topic), name, writes, purpose="lead")
+                self._writes = writes
+            return self._writes
+
+    async def _writer_before_long(self) -> KeyedWrites:
+        while True:
+            with contextlib.suppress(Unavailable):
+                return await self._writer()
+            await asyncio.sleep(LOOK_SECONDS / 50)
+
+    async def _mend(self) -> None:
+        """Write what counts behind what counts less, and the deletions.
+
+        Another sidecar may have done so by now, or have stored what counts even more. So all is read first: compaction keeps the last.
+        """
+        while self._lesser or self._deleted:
+            try:
+                await self.all_now()
+            except PulsarError as error:  # also one that is final elsewhere: what is owed stays owed
+                raise Unavailable(f"{self.topic} can't be read to its end: {error}") from error
+            lesser, self._lesser = self._lesser, {}
+            deleted, self._deleted = self._deleted, {}
+            try:
+                writes = await self._writer()
+                stored = [writes.send(key.encode(), self._facts.encode(self._values[key])) for key in lesser if key in self._values]
+                stored += [writes.send_deletion(key.encode(), self._facts.encode(value)) for key, value in deleted.items()]
+                await asyncio.gather(*stored)
+            except BaseException:
+                self._lesser = lesser | self._lesser
+                self._deleted = deleted | self._deleted
+                raise
+
+    def _on_not_mended(self, error: SidecarError) -> None:
+        log.warning("%s has values behind others that count more, and can't be written: %s", self.topic, error)
+
+    # --- following the topic
+
+    async def _follow(self) -> None:
+        await self._wait_for_topic()
+        stats = await self._stats()
+        # Compaction may have taken a deletion along with what it deletes, so what was known before is no beginning.
+        self._read = {}
+        self._read_deleted.clear()
+        try:
+            left_out = await self._left_out(stats)
+            pace = Pace()
+            for entry in left_out:
+                self._take_all_of(entry)
+                await pace.rest()
+            await self._load_and_read_on(stats, left_out[-1].last_index if left_out else None)
+        finally:
+            self._following = self._reading = self._read = None
+
+    async def _left_out(self, stats: CompactionStats) -> list[RawEntry]:
+        """The last entries of the log that compaction has gone over, all of them or none.
+
+        Compaction keeps the last value of a key. That may be a lesser one: its writer had not heard of the greatest, and the compaction
+        came before anybody had written the greatest again. The log itself still has both for a while. A part of these entries would be
+        worse than none: it may have a value without the deletion behind it.
+        """
+        horizon = stats.compacted_to
+        end = None if horizon is None else stats.log.entry_before(horizon.after())
+        if horizon is None or end is None or not stats.log.may_hold(end):
+            return []
+        start = _so_far_before(end, stats, LEFT_OUT_ENTRIES)
+        if self._seen is not None and self._seen < start:
+            start = max(self._seen.after(), _so_far_before(end, stats, MOST_LEFT_OUT_ENTRIES))
+        wanted, _ = stats.log.between(start, end.after())
+        found: list[RawEntry] = []
+        with contextlib.suppress(NoEntryCame, TimeoutError):
+            async with asyncio.timeout(LEFT_OUT_SECONDS):
+                log_ = _Uncompacted(self._client, log_of(self.topic), Patience())
+                async with aclosing(raw_entries_from(log_, start, PERMITS)) as entries:
+                    while not found or found[-1].position < end:
+                        found.append(await anext(entries))
+        return found if len(found) == wanted and found[-1].position == end else []
+
+    def _take_all_of(self, entry: RawEntry) -> None:
+        try:
+            for message in read_messages(entry.message_metadata, entry.payload)[0]:
+                self._on_message(message, entry.position)
+        except Exception as error:  # anybody may have written it
+            metrics.UNREADABLE_ENTRIES.inc()
+            log.warning("entry %s of %s is passed over: %s", entry.position, self.topic, error)
+
+    async def _load_and_read_on(self, stats: CompactionStats, last_index: int | None) -> None:
+        """`last_index`: of the last entry that is compacted, which compaction may have left out."""
+        self._following = following = _Following(self.topic, self._on_message, stats.compacted_to, last_index)
+        reader = await self._client.reader(log_of(self.topic), None, following, compacted=True, purpose="load")
+        try:
+            following.grant = reader.grant
+            reader.grant(PERMITS)
+            async with asyncio.timeout(LOAD_SECONDS):
+                await self._read_all(stats, following)
+            following.misses_nothing = True
+            if (await self._stats()).compacted_ledger != stats.compacted_ledger:
+                # A value read before that may since have been deleted, and the deletion be compacted away.
+                raise Unavailable(f"{self.topic} was compacted while it was read")
+            await check_beginning(self._client, log_of(self.topic), stats.compacted_ledger, following.first_index)
+            if following.lost.done():
+                raise following.lost.result()
+            self._know_what_was_read()
+            self._reading = following
+            self._note_that_it_is_there()
+            self._loaded.set()
+            self._task.backoff.reset()
+            raise await following.lost
+        except TimeoutError as error:
+            raise Unavailable(f"{self.topic} was not read within {LOAD_SECONDS:.0f} s") from error
+        finally:
+            if self._reading is following and following.position != NOWHERE:
+                self._seen = following.position
+            reader.close()
+
+    async def _stats(self) -> CompactionStats:
+        """By the word of the broker that serves it. A reader that its broker has forgotten is told an old end."""
+        return await self._admin.topics.compaction_stats(log_of(self.topic))
+
+    async def _read_all(self, stats: CompactionStats, following: _Following) -> None:
+        silent_since = asyncio.get_running_loop().time()
+        while not following.has_read_all(stats):
+            following.news.clear()
+            if following.lost.done():
+                raise following.lost.result()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SILENCE_SECONDS):
+                    await following.news.wait()
+                silent_since = asyncio.get_running_loop().time()
+            if asyncio.get_running_loop().time() - silent_since >= SILENCE_SECONDS:
+                raise Unavailable(f"nothing came of {self.topic} for {SILENCE_SECONDS:.0f} s")
+
+    def _know_what_was_read(self) -> None:
+        read, self._read = self._read or {}, None
+        for key in read:
+            known = None if key in self._read_deleted else self._values.get(key)
+            if known is not None and self._facts.counts_more(known, read[key]):
+                read[key] = known
+                self._lesser[key] = None
+        before, self._values = self._values, read
+        if self._lesser:
+            self._mending.start()
+        for key, value in read.items():
+            if before.get(key) != value:
+                self._on_news(key, value)
+
+    async def _wait_for_topic(self) -> None:
+        while not await self._is_there("so what other sidecars put there is not heard of"):
+            if self._may_be_missing:
+                self._loaded.set()  # nobody has put anything there yet
+            self._found.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._found.wait()
+
+    def _on_message(self, message: Message, position: Position) -> None:
+        if message.key is None or message.key == MARKER_KEY:
+            return
+        key = message.key.decode()
+        if message.value:
+            self._take(key, self._facts.decode(message.value))
+        else:
+            self._take_deletion(key, deleted_by(message))
+            if key in self._puts:
+                self._deletions[key] = max(position, self._deletions.get(key, NOWHERE))
+
+    def _take(self, key: str, value: V) -> None:
+        values = self._values if self._read is None else self._read
+        known = values.get(key)
+        if known is not None and self._facts.counts_more(known, value):
+            self._owe(key)
+            return
+        self._lesser.pop(key, None)
+        values[key] = value
+        if known != value and self._read is None:
+            self._on_news(key, value)
+
+    def _take_own(self, key: str, value: V, stored_at: Position) -> None:
+        """What this process has stored is known at once, also where what is being read comes to nothing. But the reader may have come here
+        first.
+        """
+        if self._deletions.get(key, NOWHERE) > stored_at:
+            return
+        read, self._read = self._read, None
+        if read is not None:
+            self._take(key, value)
+        self._read = read
+        if self._following is None or self._following.position < stored_at:
+            self._take(key, value)
+            return
+        # Compaction has left it out where the reader did not bring it: for a deletion, or for something lesser that landed behind it.
+        known = (self._values if read is None else read).get(key)
+        if known is not None and self._facts.counts_more(value, known):
+            self._take(key, value)
+            self._owe(key)
+
+    def _take_deletion(self, key: str, encoded: bytes | None) -> None:
+        """Of a value, or of whatever there is, as sidecars of 0.2 wrote it."""
+        values = self._values if self._read is None else self._read
+        known = values.get(key)
+        deleted = None if encoded is None else self._facts.decode(encoded)
+        if known is not None and deleted is not None and self._facts.counts_more(known, deleted):
+            self._owe(key)
+        else:
+            values.pop(key, None)
+            self._lesser.pop(key, None)
+            before = self._values.get(key)
+            if self._read is not None and not (before is not None and deleted is not None and self._facts.counts_more(before, deleted)):
+                self._read_deleted.add(key)
+
+    def _owe(self, key: str) -> None:
+        """What counts is to be written again, behind what was read."""
+        self._lesser[key] = None
+        if self._read is None:
+            self._mending.start()
+
+    async def _read_on(self) -> int:
+        """Until what is stored now has been read; returns the number of the question."""
+        self._question += 1
+        question = self._question
+        if self._reading is None and not await self._is_there("so nobody with this role has put anything there") and self._may_be_missing:
+            return question
+        self._found.set()
+        try:
+            async with asyncio.timeout(CURRENT_SECONDS):
+                await self._have_read_all()
+        except TimeoutError as error:
+            if self._reading is not None:
+                self._reading.on_end(Unavailable("its reader brings nothing"))  # its broker may have forgotten it
+            raise Unavailable(f"{self.topic} was not read to its end within {CURRENT_SECONDS:.0f} s") from error
+        return question
+
+    async def _have_read_all(self) -> None:
+        while True:
+            while (reading := self._reading) is None:  # noqa: ASYNC110 - it is opened before long
+                await asyncio.sleep(LOOK_SECONDS / 50)
+            stats = await self._stats()
+            if not reading.is_overtaken(stats):
+                with contextlib.suppress(_Overtaken):
+                    await self._read_all(stats, reading)
+                    return
+            reading.on_end(_Overtaken(f"{self.topic} was compacted behind what is read"))  # a deletion may have gone with that
+            while self._reading is reading:  # noqa: ASYNC110 - it ends at once
+                await asyncio.sleep(LOOK_SECONDS / 50)
+
+    async def _is_there(self, consequence: str) -> bool:
+        try:
+            is_there = await self._admin.topics.is_partitioned(self.topic)
+        except NotPermitted as error:
+            log.warning("%s may not be looked for, %s: %s", self.topic, consequence, error)
+            is_there = False
+        if is_there:
+            self._note_that_it_is_there()
+        else:
+            self._missing.say(asyncio.get_running_loop().time())
+        return is_there
+
+    def _note_that_it_is_there(self) -> None:
+        self.has_seen_its_topic = True
+        self._missing.deny()
+
+    @property
+    def _may_be_missing(self) -> bool:
+        """Whether an answer that the topic is missing is believed now. Who has never seen the topic has nothing to hold against it."""
+        return not self.has_seen_its_topic or self._missing.is_believed(asyncio.get_running_loop().time())
+
+
+def _so_far_before(horizon: Position, stats: CompactionStats, entries: int) -> Position:
+    return stats.log.before(horizon, entries, entries * LEFT_OUT_ENTRY_BYTES)
+
+
+class _Uncompacted(NamedTuple):
+    """The log as it was written."""
+
+    client: Client
+    topic: str
+    patience: Patience
+
+    async def reader(self, start: Position | None, events: ConsumerEvents) -> EntryReader:
+        return await self.client.reader(self.topic, start, events, purpose="load")
+
+
+async def stored_values(client: Client, admin: Admin, topic: str, facts: Facts[V]) -> dict[str, V]:
+    """All that a topic has now, for who looks once and writes nothing. May raise PulsarError."""
+    values: dict[str, V] = {}
+    if not await admin.topics.is_partitioned(topic):
+        return values
+    log_topic = log_of(topic)
+    stats = await admin.topics.compaction_stats(log_topic)
+    last = stats.log.last or stats.compacted_to  # of a log that retention has emptied, what is compacted is left
+    try:
+        async with aclosing(raw_entries_from(CompactedTopic(client, log_topic), None, PERMITS)) as entries:
+            while last is not None:
+                entry = await anext(entries)
+                for message in read_messages(entry.message_metadata, entry.payload)[0]:
+                    if message.key is not None and message.key != MARKER_KEY:
+                        with contextlib.suppress(ValueError):  # anybody may have written it
+                            _put(values, message, facts)
+                if entry.position >= last:
+                    break
+    except NoEntryCame as silence:
+        # Compaction leaves out a deletion, also where it is the last entry: then nothing comes of all up to there.
+        compacted_to = await admin.subscriptions.acknowledged(log_topic, COMPACTION)
+        if last is None or compacted_to is None or compacted_to < last:
+            raise Unavailable(f"{topic} was not read to its end, entry {last}: {silence}") from silence
+    return values
+
+
+def _put(values: dict[str, V], message: Message, facts: Facts[V]) -> None:
+    assert message.key is not None
+    key, deleted = message.key.decode(), deleted_by(message)
+    known = values.get(key)
+    if message.value:
+        value = facts.decode(message.value)
+        if known is None or not facts.counts_more(known, value):
+            values[key] = value
+    elif known is None or deleted is None or not facts.counts_more(known, facts.decode(deleted)):
+        values.pop(key, None)
+
+
+class _Overtaken(Unavailable):
+    """Compaction has passed the reader, which did not read all that counts."""
+
+
+class _Following(ConsumerEvents):
+    """The reader: every message, from the beginning on."""
+
+    def __init__(
+        self, topic: str, on_message: Callable[[Message, Position], None], horizon: Position | None, last_index: int | None = None
+    ) -> None:
+        """`horizon`: up to where it is compacted. `last_index`: of the last entry up to there, where that is known."""
+        self._topic = topic
+        self._horizon = horizon
+        self._behind_horizon = None if last_index is None else last_index + 1
+        self._compacted = 0  # entries up to there
+        self._on_message = on_message
+        self._taken = 0
+        self._next_index: int | None = None  # of the message that comes next, where that is known
+        # Whether nothing may be missing from here on. What is missing while it loads is gone, or is looked for by CompactionStats.
+        self.misses_nothing = False
+        self.lost: asyncio.Future[PulsarError] = asyncio.get_running_loop().create_future()
+        self.news = asyncio.Event()
+        self.position = NOWHERE  # of the last entry that has come
+        self.first_index: int | None = None
+        self.grant: Callable[[int], None] = lambda _: None
+
+    def on_entry(self, entry: RawEntry) -> None:
+        if self.lost.done():
+            return  # it stands behind what is missing
+        count = 1
+        try:
+            if self._is_behind_a_gap(entry) and self.misses_nothing:
+                self.on_end(_Overtaken(f"{self._topic} was compacted while it was read"))
+                return
+            if self.position == NOWHERE:
+                self.first_index = first_index_of(entry)
+            messages, count = read_messages(entry.message_metadata, entry.payload)
+            for message in messages:
+                self._on_message(message, entry.position)
+        except Exception as error:  # anybody may have written it
+            metrics.UNREADABLE_ENTRIES.inc()
+            log.warning("entry %s of %s is passed over: %s", entry.position, self._topic, error)
+        self.position = max(self.position, entry.position)
+        if self._horizon is not None and entry.position <= self._horizon:
+            self._compacted += 1
+        self._taken += max(1, count)
+        if self._taken >= PERMITS // 2:
+            self.grant(self._taken)
+            self._taken = 0
+        self.news.set()
+
+    def _is_behind_a_gap(self, entry: RawEntry) -> bool:
+        """Whether something before this entry has not come: compaction may just have left it out, and it may be what counts."""
+        expected, is_compacted = self._next_index, False
+        if self._horizon is not None:
+            is_compacted = entry.position < self._horizon
+            if expected is None and self.position <= self._horizon < entry.position:
+                expected = self._behind_horizon
+        self._next_index = None if entry.last_index is None or is_compacted else entry.last_index + 1
+        first = first_index_of(entry)
+        return expected is not None and first is not None and first > expected
+
+    def has_read_all(self, stats: CompactionStats) -> bool:
+        """What was there when the broker told `stats`. Of what is compacted the number of entries tells: its last may be left out."""
+        end = stats.log.last if stats.has_news else stats.compacted_to
+        if end is None or self.position >= end:
+            return True
+        return not stats.has_news and not self.is_overtaken(stats) and self._compacted >= stats.compacted_entries
+
+    def is_overtaken(self, stats: CompactionStats) -> bool:
+        """Whether it was compacted behind what has come so far."""
+        return stats.compacted_to is not None and stats.compacted_to != self._horizon and self.position < stats.compacted_to
+
+    def on_end(self, reason: PulsarError) -> None:
+        if not self.lost.done():
+            self.lost.set_result(reason)
+        self.news.set()

@@ -1,1 +1,0 @@
-"""What users of Kafka-on-Pulsar bring with them."""

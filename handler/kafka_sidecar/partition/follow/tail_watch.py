@@ -1,0 +1,112 @@
+"""Whether the tail reader stands at the topic that the broker serves.
+
+A broker that closes a topic ends the subscriptions that the topic has (PersistentTopic.close). A subscription that is being made at
+that moment may be added behind those. Then it stands at what is closed: it is handed nothing, it names an old entry as the last,
+and nobody ever ends it. So a reader that has brought nothing since it was opened proves nothing. Where the broker has entries that
+such a reader should have brought, it is opened again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+from typing import Final
+
+from kafka_sidecar.loop.tasks import KeptAlive
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
+from kafka_sidecar.partition.follow.tail_reader import TailReader
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import PulsarError
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+
+log = RateLimitedLog(logging.getLogger(__name__))
+
+# A broker hands an entry out within 10 ms, a slow one within a second.
+PATIENCE_SECONDS: Final = 5.0
+# Each look in vain doubles the patience: a log may hold nothing that readers are given.
+LONGEST_PATIENCE_SECONDS: Final = 60.0
+# A reader that names the right end, and hands out nothing for so long, is opened again all the same. Each time that this happens doubles
+# it, up to ten minutes. An entry that comes resets it.
+LONGEST_SILENCE_SECONDS: Final = 60.0
+MOST_SILENCE_SECONDS: Final = 600.0
+
+
+class TailWatch:
+    def __init__(self, name: str, log_: EntryLog, fold: Fold, tail: TailReader) -> None:
+        self._name = name
+        self._log = log_
+        self._fold = fold
+        self._tail = tail
+        self._known: Position | None = None
+        self._looked_to = BEFORE_ALL  # up to there is nothing that readers are given, behind what is folded
+        self._seen = (0, 0, 0)  # how far the tail reader had come at the last tick
+        self._came_at = self._asked_at = -math.inf  # when it had come further, and when the broker was asked
+        self._is_silent_for = 0.0
+        self._longest_silence = LONGEST_SILENCE_SECONDS
+        self._patience = PATIENCE_SECONDS
+        self._look = KeptAlive("tail_watch", name, self._look_once)
+
+    def note(self, position: Position | None) -> None:
+        """This entry stands in the log: another way than the tail reader has told it."""
+        if position is not None and (self._known is None or position > self._known):
+            self._known = position
+
+    def tick(self, now: float) -> None:
+        come_to = self._come_to()
+        if come_to != self._seen:
+            if self._tail.brought:
+                self._patience, self._longest_silence = PATIENCE_SECONDS, LONGEST_SILENCE_SECONDS
+            self._seen, self._came_at = come_to, now
+        elif not self._tail.is_open:
+            self._look.stop()
+        elif now - max(self._came_at, self._asked_at) >= self._patience and self._may_lack():
+            self._asked_at, self._is_silent_for = now, now - self._came_at
+            self._patience = min(2 * self._patience, LONGEST_PATIENCE_SECONDS)
+            self._look.start()
+
+    def stop(self) -> None:
+        self._look.stop()
+
+    def _come_to(self) -> tuple[int, int, int]:
+        return self._tail.openings, self._tail.brought, self._tail.delays
+
+    def _may_lack(self) -> bool:
+        if not self._tail.brought:
+            return True
+        return self._known is not None and self._known > max(self._fold.reached or BEFORE_ALL, self._looked_to)
+
+    async def _look_once(self) -> None:
+        with contextlib.suppress(PulsarError):  # the next look asks again
+            await self._ask()
+
+    async def _ask(self) -> None:
+        """May raise PulsarError."""
+        come_to = self._come_to()
+        behind = self._behind()
+        last = (await self._log.stats()).last
+        readable = None if last is None or last <= behind else await self._log.last_readable(last, behind)
+        if readable is not None and readable > behind:
+            named = await self._tail.named_last()
+            if self._come_to() != come_to:
+                return
+            if named is not None and named >= readable:
+                # The broker is slow. Or nothing was written since it has forgotten the reader, which names an old entry before long.
+                self._patience = PATIENCE_SECONDS
+                if self._is_silent_for < self._longest_silence:
+                    return
+                self._longest_silence = min(2 * self._longest_silence, MOST_SILENCE_SECONDS)
+            metrics.SILENT_READERS.inc()
+            log.warning("the tail reader of %s is opened again: the broker holds entry %s and has not handed it out", self._name, readable)
+            self._tail.restart()
+        elif self._come_to() == come_to and last is not None and self._tail.brought:
+            self._looked_to = max(self._looked_to, last)
+
+    def _behind(self) -> Position:
+        """What stands behind this the tail reader was to bring. It begins with the last entry that is folded."""
+        if self._tail.brought:
+            return max(self._fold.reached or BEFORE_ALL, self._looked_to)
+        begin = self._tail.begins_at
+        return BEFORE_ALL if begin is None else Position(begin.ledger, begin.entry - 1)

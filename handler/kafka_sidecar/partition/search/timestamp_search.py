@@ -1,0 +1,372 @@
+"""ListOffsets' searches that look into records: by time, and the greatest timestamp."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+from contextlib import aclosing
+from typing import Final, NamedTuple, Protocol
+
+from aiokafka.errors import KafkaError
+from aiokafka.record.memory_records import MemoryRecords
+
+from kafka_sidecar.errors import EntryUnreadable
+from kafka_sidecar.loop.tasks import Pace, Shared, within
+from kafka_sidecar.partition.follow.read_entries import ReadEntry, entries_from
+from kafka_sidecar.partition.log.opened_batch import size_if_small
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.log.unfolding import LARGE_BYTES, unfolding
+from kafka_sidecar.partition.read.fetch_cache import FetchedRun
+from kafka_sidecar.partition.search.partition_times import PartitionTimes
+from kafka_sidecar.partition.search.time_index import Stretch
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.wire.compression import without_compression
+from kafka_sidecar.wire.control_records import is_placeholder
+from kafka_sidecar.wire.error_code import ErrorCode
+from kafka_sidecar.wire.records import CODEC_MASK, BatchHeader, BatchInvalid, BatchMalformed, read_header
+
+limited = RateLimitedLog(logging.getLogger(__name__))
+
+
+class TimestampAndOffset(NamedTuple):
+    """A record, or where it would be."""
+
+    offset: int
+    timestamp: int
+
+
+NOT_FOUND: Final = TimestampAndOffset(-1, -1)
+
+
+class Searched(NamedTuple):
+    """What a search has found before the end that was confirmed to it."""
+
+    found: TimestampAndOffset
+    end: int
+
+
+# A record's CreateTime is its producer's clock, the search goes by the broker's. A producer may be
+# ahead by this much and its records are still found.
+CLOCK_SKEW_MS: Final = 5_000
+# Without an index so much is looked through for records of clocks that are ahead: about as many milliseconds of the sidecar's.
+AHEAD_ENTRIES: Final = 2_000
+AHEAD_BYTES: Final = 64 * 1024 * 1024
+# For an index that has to be read first. What Kafka clients wait for (request.timeout.ms) is several times that.
+WAIT_FOR_INDEX_SECONDS: Final = 5.0
+# What was not found by a search of such length is looked for once more.
+LASTING_SECONDS: Final = 1.0
+# A scan may need all that comes.
+SCAN_PERMITS: Final = 256
+# A stored batch may unfold to thirty thousand times its size. What a producer puts into one message of Pulsar's stays below this.
+MAX_UNFOLDED: Final = 128 * 1024 * 1024
+# Consumers do not get the record at such an offset. Any other error says that nobody can tell now.
+NOT_SERVED: Final = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.CORRUPT_MESSAGE})
+# Batches of a stretch that may have its greatest timestamp: more are looked at only where consumers are given none of these.
+MOST_CANDIDATES: Final = 1_000
+MAX_TIMESTAMP: Final = -3  # as ListOffsets asks for it; times are not negative
+
+
+class PartitionForSearch(Protocol):
+    """The partition, as far as searches need it."""
+
+    @property
+    def searches(self) -> Shared[int, Searched]: ...
+    @property
+    def entry_log(self) -> EntryLog: ...
+    @property
+    def last_position(self) -> Position | None: ...
+    @property
+    def times(self) -> PartitionTimes: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def max_ahead_ms(self) -> int:
+        """How far a record's time may be ahead of when it was written."""
+        ...
+
+    @property
+    def moved_start(self) -> Position | None: ...
+    @property
+    def log_start(self) -> int: ...
+    def read(self, offset: int, max_bytes: int, at_least_one: bool, since: float) -> FetchedRun | None: ...
+    def watch(self, watcher: _News) -> None: ...
+    async def confirmed_end(self) -> int: ...
+    async def confirmed_start(self) -> int: ...
+
+
+async def _records(entry: ReadEntry, timestamp: int) -> AsyncGenerator[TimestampAndOffset, None]:
+    """Offset and timestamp of every record in those batches of an entry that reach `timestamp`."""
+    if entry.content is None:
+        return
+    data = entry.content.with_offsets(entry.base_offset)
+    reaching = ((header, data[at : at + header.size]) for header, at in entry.content.batches if header.max_timestamp >= timestamp)
+    async with aclosing(_records_of(reaching, f"entry {entry.position}")) as records:
+        async for record in records:
+            yield record
+
+
+async def _records_of(batches: Iterable[tuple[BatchHeader, bytes | bytearray]], where: str) -> AsyncGenerator[TimestampAndOffset, None]:
+    pace = Pace()
+    try:
+        for header, data in batches:
+            batch = MemoryRecords(await _unfolded(header, data)).next_batch()
+            assert batch is not None
+            for record in batch:
+                await pace.rest()
+                yield TimestampAndOffset(record.offset, record.timestamp)
+    except (BatchInvalid, BatchMalformed, KafkaError, ValueError, RuntimeError) as error:
+        raise EntryUnreadable(f"the records of {where} can't be read: {error}") from error
+
+
+async def _unfolded(header: BatchHeader, data: bytes | bytearray) -> bytes:
+    if not header.attributes & CODEC_MASK:
+        return bytes(data)
+    size = size_if_small(data, LARGE_BYTES)
+    if size is not None and unfolding().has_time_for(size, header.record_count):
+        return bytes(without_compression(header, data, LARGE_BYTES))
+    unfolded = await unfolding().questions.look_into(len(data), lambda: bytes(without_compression(header, data, MAX_UNFOLDED)))
+    assert unfolded is not None, "it is wanted"
+    return unfolded
+
+
+async def by_time(partition: PartitionForSearch, timestamp: int) -> TimestampAndOffset:
+    """The first record whose timestamp is `timestamp` or later: by broker time to near it, then record by record."""
+    return await _search(partition, timestamp, lambda start, end: _by_time(partition, _Sought(timestamp, start, end)))
+
+
+async def greatest_timestamp(partition: PartitionForSearch) -> TimestampAndOffset:
+    """The record with the greatest timestamp (KIP-734), the first of several.
+
+    All of the log is looked at for it, once (see `partition_times`).
+    """
+    return await _search(partition, MAX_TIMESTAMP, lambda start, _: _greatest_timestamp(partition, start))
+
+
+async def _search(
+    partition: PartitionForSearch, key: int, search: Callable[[int, int], Coroutine[None, None, TimestampAndOffset]]
+) -> TimestampAndOffset:
+    """Several that ask the same share a search, and none misses what was acknowledged before it asked.
+
+    The answer is that of the log as it was up to one place: its end when it was confirmed.
+    """
+    loop = asyncio.get_running_loop()
+
+    async def searched() -> Searched:
+        start, has_lasted = await partition.confirmed_start(), False
+        while True:
+            begun, end = loop.time(), await partition.confirmed_end()
+            found = await search(start, end) if start < end else NOT_FOUND
+            began, start = start, await partition.confirmed_start()
+            if found != NOT_FOUND and found.offset >= start:
+                return Searched(found, end)
+            # If the start has moved, the log is searched again: the record that was found may be gone. If a search without a result has
+            # lasted for long, it is done again, too: a client that is told of no such record passes over those written meanwhile.
+            if start == began and (has_lasted or loop.time() - begun <= LASTING_SECONDS):
+                return Searched(found, end)
+            has_lasted = start == began
+
+    if key not in partition.searches:
+        return (await partition.searches.call(key, searched)).found
+    end = await partition.confirmed_end()
+    shared = await partition.searches.call(key, searched)
+    if shared.end < end and (shared.found == NOT_FOUND or key == MAX_TIMESTAMP):
+        shared = await partition.searches.call(key, searched)  # it had begun before; this one begins now, or did since
+    return shared.found
+
+
+async def _by_time(partition: PartitionForSearch, sought: _Sought) -> TimestampAndOffset:
+    likely, earliest = await _where_it_may_be(partition, sought.timestamp)
+    last = partition.last_position
+    if last is None or earliest > last:
+        return NOT_FOUND
+    index = await partition.times.at_hand(earliest)
+    if index is None:
+        ahead, size = (await partition.entry_log.stats()).between(earliest, likely)
+        if ahead <= AHEAD_ENTRIES and size <= AHEAD_BYTES:
+            likely = earliest
+        else:
+            try:
+                index = await within(WAIT_FOR_INDEX_SECONDS, partition.times.whole(earliest))
+            except TimeoutError:
+                limited.info(
+                    "partition %s: %d entries may have records of clocks that are ahead of a search by time. They are being read; "
+                    "until that is done such records are not found", partition.name, ahead,
+                )  # fmt: skip
+    if index is None:
+        found = await _scan(partition, likely, sought, AHEAD_ENTRIES, AHEAD_BYTES)
+        if found is not None:
+            return found
+        index = await partition.times.whole(earliest)
+    for stretch in index.reaching(sought.timestamp, sought.log_start):
+        found = await _scan(partition, stretch.start, sought._replace(end=min(sought.end, stretch.next_offset)))
+        if found is not None and found is not NOT_FOUND:
+            return found
+    return NOT_FOUND
+
+
+class _Sought(NamedTuple):
+    """The first record of a time or later, between two offsets."""
+
+    timestamp: int
+    log_start: int
+    end: int
+
+
+async def _scan(
+    partition: PartitionForSearch, start: Position, sought: _Sought, max_entries: int = sys.maxsize, max_bytes: int = sys.maxsize
+) -> TimestampAndOffset | None:
+    """The record that is sought, in the entries from `start` on; None where it is not in so many of them."""
+    last = partition.last_position
+    if last is None or start > last:
+        return NOT_FOUND
+    async with aclosing(entries_from(partition.entry_log, start, SCAN_PERMITS)) as entries:
+        async for entry in entries:
+            if entry.content is not None:
+                max_bytes -= len(entry.content.data)
+                if entry.content.max_timestamp >= sought.timestamp:
+                    async with aclosing(_records(entry, sought.timestamp)) as records:
+                        async for record in records:
+                            reaches = record.timestamp >= sought.timestamp and sought.log_start <= record.offset < sought.end
+                            if reaches and await _is_served(partition, record.offset):
+                                return record
+            if entry.next_offset >= sought.end:
+                break
+            max_entries -= 1
+            if max_entries <= 0 or max_bytes <= 0:
+                return None
+    return NOT_FOUND
+
+
+async def _where_it_may_be(partition: PartitionForSearch, timestamp: int) -> tuple[Position, Position]:
+    """Where the record is if its producer's clock was right, and from where on it may be if that was ahead.
+
+    It may be ahead by `message.timestamp.after.max.ms`.
+    """
+    log_ = partition.entry_log
+    begin = partition.moved_start or (await log_.stats()).first or Position(0, 0)
+    likely = await log_.find_time(max(0, timestamp - CLOCK_SKEW_MS)) or begin
+    earliest = await log_.find_time(max(0, timestamp - partition.max_ahead_ms)) or begin
+    return max(begin, likely), max(begin, min(earliest, likely))
+
+
+async def _greatest_timestamp(partition: PartitionForSearch, log_start: int) -> TimestampAndOffset:
+    begin = partition.moved_start or (await partition.entry_log.stats()).first or Position(0, 0)
+    best = NOT_FOUND
+    index = await partition.times.whole(begin)
+    for stretch in index.greatest_first(log_start):
+        # The greatest of a stretch may be that of a record before the log start, or of a batch that was refused.
+        if stretch.greatest < best.timestamp or (stretch.greatest == best.timestamp and stretch.base_offset > best.offset):
+            break
+        best = await _greatest_in(partition, stretch, log_start, best)
+    return best
+
+
+class _Candidate(NamedTuple):
+    """A batch, by what its header says. The greatest is looked at first, the first of several that are equal."""
+
+    timestamp: int
+    negated_offset: int  # of its first record, or of the log start behind that
+
+
+async def _greatest_in(partition: PartitionForSearch, stretch: Stretch, log_start: int, best: TimestampAndOffset) -> TimestampAndOffset:
+    """The greatest of a stretch that consumers are given, or `best` if that is greater."""
+    below = _Candidate(sys.maxsize, 0)
+    while True:
+        candidates = await _greatest_batches(partition, stretch, log_start, below)
+        for candidate in candidates:
+            if candidate < (best.timestamp, -best.offset):
+                return best
+            best = max(best, await _greatest_served(partition, -candidate.negated_offset), key=lambda one: (one.timestamp, -one.offset))
+        if len(candidates) < MOST_CANDIDATES:
+            return best
+        below = candidates[-1]
+
+
+async def _greatest_batches(partition: PartitionForSearch, stretch: Stretch, log_start: int, below: _Candidate) -> list[_Candidate]:
+    """The greatest batches of a stretch that come behind `below`, in their order."""
+    found: list[_Candidate] = []  # a heap, the least is first
+    async with aclosing(entries_from(partition.entry_log, stretch.start, SCAN_PERMITS)) as entries:
+        async for entry in entries:
+            next_offset = entry.base_offset
+            for header, _ in entry.content.batches if entry.content is not None else ():
+                candidate = _Candidate(header.max_timestamp, -max(next_offset, log_start))
+                next_offset += header.offset_count
+                if next_offset <= log_start or candidate >= below:
+                    continue
+                if len(found) < MOST_CANDIDATES:
+                    heapq.heappush(found, candidate)
+                elif candidate > found[0]:
+                    heapq.heapreplace(found, candidate)
+            if entry.next_offset >= stretch.next_offset:
+                break
+    return sorted(found, reverse=True)
+
+
+async def _greatest_served(partition: PartitionForSearch, offset: int) -> TimestampAndOffset:
+    """Of the records from an offset on in its batch, as consumers are given them.
+
+    Where the log starts behind that by now, of those from the log start on in theirs.
+    """
+    best = NOT_FOUND
+    async with aclosing(_served_from(partition, max(offset, partition.log_start))) as records:
+        async for record in records:
+            if record.timestamp > best.timestamp:
+                best = record
+    return best
+
+
+async def _is_served(partition: PartitionForSearch, offset: int) -> bool:
+    """Whether consumers get the record at this offset: that of a batch which was refused they do not."""
+    async with aclosing(_served_from(partition, offset)) as records:
+        async for record in records:
+            return record.offset == offset
+    return False
+
+
+async def _served_from(partition: PartitionForSearch, offset: int) -> AsyncGenerator[TimestampAndOffset, None]:
+    """The records from an offset on to the end of the batch that has it, as consumers are given them."""
+    since = asyncio.get_running_loop().time()
+    while True:
+        if offset < partition.log_start:
+            return  # a search does not wait until the log's end is confirmed, as a fetch does
+        run = partition.read(offset, 1, at_least_one=True, since=since)
+        if run is not None:
+            break
+        news = _News()
+        partition.watch(news)
+        await news.came.wait()
+    if run.error in NOT_SERVED:
+        return
+    if run.error is not ErrorCode.NONE:
+        raise Unavailable(f"{partition.name} can't be searched now: {run.error.name}")
+    async with aclosing(_records_of(_batches_to(offset, b"".join(run.parts)), f"offset {offset}")) as records:
+        async for record in records:
+            if record.offset >= offset:
+                yield record
+
+
+def _batches_to(offset: int, data: bytes) -> Iterable[tuple[BatchHeader, bytes]]:
+    """The first of these batches that goes as far as `offset`, unless it has no record."""
+    at = 0
+    while at < len(data):
+        header = read_header(data, at)
+        if header.base_offset + header.last_offset_delta >= offset:
+            if not is_placeholder(header):
+                yield header, data[at : at + header.size]
+            return
+        at += header.size
+
+
+class _News:
+    """Somebody who waits for what a partition reads."""
+
+    def __init__(self) -> None:
+        self.came = asyncio.Event()
+
+    def on_partition_changed(self, partition: object) -> None:
+        self.came.set()

@@ -1,0 +1,83 @@
+"""A mark in `__kept_states`: a sidecar may have appended batches of producers that what is kept of them does not have yet.
+
+    before the first batch ──▶ mark ──▶ batches … ──▶ all of them are kept, or none was sent ──▶ taken back
+
+A sidecar that is killed leaves its mark. Then the sidecar that opens the partition next reads all entries behind what was kept, however
+many they are. If there is no mark, no sidecar has written these entries, and it passes over them. Each mark has a key of its own, because
+sidecars put and take back theirs at the same time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.loop.clock import Clock
+
+# The part before the zero byte decides where a key is kept: those of one partition are together.
+_KEY: Final = b"appends:%b\0"
+# A sidecar that goes on appending puts its mark again after so long.
+_ANEW_SECONDS: Final = 6 * 3_600.0
+# Where it can't, nothing more is sent after so long.
+_OVERDUE_SECONDS: Final = 12 * 3_600.0
+# A mark tells the time of the sidecar that put it, and the one that looks has another clock.
+_CLOCKS_DIFFER_SECONDS: Final = 25 * 3_600.0
+
+
+class AppendingMark:
+    def __init__(self, name: str, states: KeptStates, clock: Clock, expiry_ms: int) -> None:
+        self._prefix = _KEY % name.encode()
+        self._states = states
+        self._clock = clock
+        # All producers of a mark that is older have expired.
+        self._counts_ms = expiry_ms + int((_OVERDUE_SECONDS + _CLOCKS_DIFFER_SECONDS) * 1000)
+        self._key = b""
+        self._put_at = -math.inf
+        self._times_made_anew = 0  # the topic, when it was put
+
+    @property
+    def may_be_put(self) -> bool:
+        """Also where nobody can tell whether its store has landed."""
+        return bool(self._key)
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is to be put, or put again."""
+        return now - self._put_at >= _ANEW_SECONDS or self._times_made_anew != self._states.times_made_anew(self._prefix)
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether others may ignore it before the producers of a batch that is sent now have expired."""
+        return now - self._put_at >= _OVERDUE_SECONDS
+
+    async def put(self, now: float) -> None:
+        """Unless it was put lately. May raise PulsarError."""
+        if not self.is_due(now):
+            return
+        if not self._key or (self._put_at > -math.inf and self.is_overdue(now)):  # another sidecar may be about to delete an old one
+            self._key = self._prefix + self._states.new_id().encode()  # from now on it may land
+        times_made_anew = self._states.times_made_anew(self._prefix)
+        await self._states.store(self._key, b"1")
+        self._put_at, self._times_made_anew = now, times_made_anew
+
+    async def take_back(self) -> None:
+        """May raise PulsarError."""
+        if self._key:
+            await self._states.store(self._key, b"")
+            self._key, self._put_at = b"", -math.inf
+
+    async def delete_expired(self) -> None:
+        """Marks that count no more. Nobody else would delete them, and every sidecar remembers their keys. May raise PulsarError."""
+        for key in await self._states.names(self._prefix):
+            if not await self._counts(key):
+                await self._states.store(key, b"")
+
+    async def is_any_put(self) -> bool:
+        """Raises PulsarError where that can't be told."""
+        for key in await self._states.names(self._prefix):
+            if await self._counts(key):
+                return True
+        return False
+
+    async def _counts(self, key: bytes) -> bool:
+        found = await self._states.look_up(key)
+        return found is not None and found.written_at >= self._clock.wall() - self._counts_ms

@@ -1,0 +1,344 @@
+"""What a partition's fold knows, kept in Pulsar where there are transactions: whoever opens the partition next goes on from there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from kafka_sidecar.internal_topics.kept_places import WRITE_ANEW_MS
+from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.loop.tasks import in_a_thread
+from kafka_sidecar.partition.fold import kept
+from kafka_sidecar.partition.fold.extent import Extent
+from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
+from kafka_sidecar.partition.fold.transactions import TransactionTable
+from kafka_sidecar.partition.log.port import EntryLog
+from kafka_sidecar.partition.snapshots import packed
+from kafka_sidecar.partition.snapshots.gap_check import GapCheck
+from kafka_sidecar.partition.snapshots.kept_values import KeptValues
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+
+log = RateLimitedLog(logging.getLogger(__name__))
+
+# So many offsets may have to be folded again: a fraction of a second.
+KEPT_ANEW_AFTER: Final = 10_000
+# Every sidecar that has the partition open keeps its fold.
+KEPT_SECONDS: Final = 60.0
+_KIND: Final = b"fold"
+# In place of where it began, for one that knows all transactions that sidecars have announced. Where exactly it began says nothing more:
+# none stands before the place that was announced.
+ANNOUNCED: Final = Position(0, 0)
+
+
+class _Known(NamedTuple):
+    """What is about to be kept, as it was known at one moment."""
+
+    snapshot: kept.Snapshot
+    hidden: int  # how often something had been hidden by then
+    taken_over: frozenset[bytes]  # the keys of what others had kept and is in it, too
+
+
+class KeptFold:
+    def __init__(
+        self, name: str, fold: Fold, transactions: TransactionTable, states: KeptStates | None, gaps: GapCheck, clock: Clock,
+        on_hidden: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._name = name
+        self._fold = fold
+        self._transactions = transactions
+        self._values = None if states is None else KeptValues(_KIND, name, states)
+        self._found: bytes | None = None  # the key of what was found last
+        self._gaps = gaps
+        self._clock = clock
+        self.none_up_to: Position | None = None  # nobody had announced transactions there, or before, when the fold began
+        self._kept_to = 0
+        self._kept_in: int | None = None  # the ledger
+        self._restored: Position | None = None  # where it was kept
+        self._is_whole = True
+        self._on_hidden = on_hidden
+        self._hidden_noted = 0  # how often something was hidden that the log shows
+        self._hidden_kept = 0  # of those, how many are in what is kept
+        self._taken_over: set[bytes] = set()  # what others have kept that tells more than the log: this fold knows it
+        self._kept_at = -KEPT_SECONDS
+        self._kept_since = -math.inf  # when what is kept was stored, in this process's time
+        self._times_made_anew = 0  # the topic, when it was stored
+        self._keeping: asyncio.Task[None] | None = None
+
+    async def restore(self, log_: EntryLog, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]) -> bool:
+        """Give the fold what was kept of it. False where nothing was, it is of another log, or others' transactions may stand before it.
+
+        Whoever kept it knows of all that sidecars have announced, for it looked at what was announced when it began. Transactions of
+        others are found later, and are announced as BEFORE_ALL.
+
+        Where retention has taken what it tells of, nothing may be concluded while it can't be read. Else it saves time alone.
+        """
+        useless: list[kept.Kept] = []
+        times_made_anew = 0 if self._values is None else self._values.times_made_anew  # before: it may be made anew while it is read
+        try:
+            while (found := await self._find(from_the_start=transactions_behind == BEFORE_ALL)) is not None:
+                stored, since = found
+                stats = await log_.stats()  # after that: its ledger may have begun a moment ago
+                if stats.may_hold(stored.position) and _knows_all(stored, transactions_behind):
+                    self._go_on_from(stored, since, times_made_anew)
+                    # Sidecars before 0.3 kept where they had begun to write transactions, though others had announced an earlier place.
+                    self._transactions.known_from = min(self._transactions.known_from or transactions_behind, transactions_behind)
+                    break
+                useless.append(stored)
+                self._replace_found()
+        except Unavailable:
+            if await may_have_lost():
+                raise
+        await self._recall(log_, useless)
+        await self._recall_told_by_others(log_, may_have_lost)
+        return self._restored is not None
+
+    async def recall_ended(self, log_: EntryLog) -> None:
+        """Of a log that holds nothing, which transactions have ended. May raise PulsarError."""
+        useless: list[kept.Kept] = []
+        while (found := await self._find(from_the_start=False)) is not None:
+            useless.append(found[0])
+            self._replace_found()
+        await self._recall(log_, useless)
+
+    async def _recall(self, log_: EntryLog, useless: Sequence[kept.Kept]) -> None:
+        """Who knows less than has to be known may yet have seen what retention has taken."""
+        if useless:
+            stats = await log_.stats()
+            for one in useless:
+                if stats.first is None or one.position < stats.first:
+                    self._transactions.recall_ended(one.transactions.ended)
+                elif stats.may_hold(one.position):  # else it is of another log
+                    self._transactions.recall_at(one.fold.next_offset, one.transactions)
+
+    def _go_on_from(self, stored: kept.Kept, since: float, times_made_anew: int) -> None:
+        kept.restore(stored, self._fold, self._transactions)
+        self._restored = stored.position
+        self._kept_to, self._kept_in = self._fold.next_offset, stored.position.ledger
+        self._kept_since, self._times_made_anew = since, times_made_anew
+
+    def _must_be_kept_anew(self) -> bool:
+        """Whether something was hidden since it was kept, its topic was made anew, or it is so old that others may delete it."""
+        if self._has_hidden:
+            return True
+        if self._kept_in is None or self._values is None:
+            return False
+        is_gone = self._times_made_anew != self._values.times_made_anew
+        return is_gone or asyncio.get_running_loop().time() - self._kept_since >= WRITE_ANEW_MS / 1000
+
+    @property
+    def _has_hidden(self) -> bool:
+        """Whether it has hidden something since it was kept."""
+        return self._hidden_kept < self._hidden_noted
+
+    async def _told_by_others(self, values: KeptValues) -> tuple[list[tuple[bytes, kept.Kept]], PulsarError | None]:
+        """What others have kept that tells more than the log, and is not known here; and why something of it could not be read now."""
+        told, failure = [], None
+        for key in values.of_others_that_tell_more():
+            if key in self._taken_over:
+                continue
+            try:
+                found = await self._read(values, key)
+            except PulsarError as error:
+                failure = error
+                continue
+            if found is None:  # it tells nothing
+                self._taken_over.add(key)
+            else:
+                told.append((key, found[1]))
+        if failure is not None:
+            log.warning("partition %s: what another sidecar has hidden can't be read now: %s", self._name, failure)
+        return told, failure
+
+    async def _recall_told_by_others(self, log_: EntryLog, may_have_lost: Callable[[], Awaitable[bool]]) -> None:
+        """What can't be read is left for later. It matters where retention has taken what it tells of."""
+        if self._values is None:
+            return
+        if self._restored is not None and self._found is not None:
+            self._taken_over.add(self._found)
+        told, failure = await self._told_by_others(self._values)
+        for key, one in told:
+            if self._restored is None or one.fold.next_offset > self._fold.next_offset:
+                await self._recall(log_, [one])
+            elif self._transactions.hide_what_is_hidden(one.transactions, self._fold.next_offset):
+                self.note_hidden()
+            self._taken_over.add(key)
+        if failure is not None and await may_have_lost():
+            raise Unavailable(f"what another sidecar has hidden can't be read: {failure}") from failure
+
+    async def _take_over(self, values: KeptValues) -> None:
+        """Hide what other sidecars have hidden, as far as this one has come."""
+        told, _ = await self._told_by_others(values)
+        for key, one in told:
+            if one.fold.next_offset <= self._fold.next_offset:
+                if self._transactions.hide_what_is_hidden(one.transactions, self._fold.next_offset):
+                    self._on_hidden()
+                self._taken_over.add(key)
+
+    def _replace_found(self) -> None:
+        """Delete what was found when another is stored, and let it keep nobody from storing one."""
+        if self._values is not None and self._found is not None:
+            self._values.pass_over(self._found, is_gone=True)
+
+    def begins_without_transactions(self, up_to: Position) -> None:
+        """Nobody has announced one that stands there or before: those that come are all that there are."""
+        self.none_up_to = up_to
+
+    async def _find(self, *, from_the_start: bool) -> tuple[kept.Kept, float] | None:
+        """The value that ends last, and since when it is there. `from_the_start`: of those that began there, if there are any.
+
+        Raises Unavailable where that can't be told.
+        """
+        if self._values is None:
+            return None
+        try:
+            return await self._read_best(self._values, from_the_start=from_the_start)
+        except (NotPermitted, Refused) as error:
+            log.warning("partition %s: what was kept of its transactions can't be read, the log is read: %s", self._name, error)
+            self.mar()  # what others have kept may tell of what retention has taken
+            return None
+        except PulsarError as error:
+            raise Unavailable(f"what was kept of its transactions can't be read: {error}") from error
+
+    async def _read_best(self, values: KeptValues, *, from_the_start: bool) -> tuple[kept.Kept, float] | None:
+        """Of what this release has kept, and 0.2: a fleet may have both, or have gone back to that for a while."""
+        found = None
+        while found is None and (best := await _best(values, from_the_start=from_the_start)) is not None:
+            found = await self._read(values, best[0])
+            if found is None:
+                values.pass_over(best[0], is_gone=False)
+        of_0_2 = None if values.is_passed_over(values.key_of_0_2) else await self._read(values, values.key_of_0_2)
+        if of_0_2 is not None and (found is None or found[1].position < of_0_2[1].position):
+            found = of_0_2
+        if found is None:
+            return None
+        self._found, stored, since = found
+        return stored, since
+
+    async def _read(self, values: KeptValues, key: bytes) -> tuple[bytes, kept.Kept, float] | None:
+        found = await values.value(key)
+        if found is not None:
+            try:
+                stored = await in_a_thread(partial(_decoded, found.value))
+            except ValueError as error:
+                log.warning("partition %s: what was kept of its fold makes no sense: %s", self._name, error)
+            else:
+                return key, stored, asyncio.get_running_loop().time() - found.age(self._clock.wall())
+        return None
+
+    def distrust(self) -> None:
+        """What was kept does not agree with the log."""
+        if self._restored is not None and self._values is not None and self._found is not None:
+            log.warning("partition %s: what was kept of its fold does not agree with the log, and is thrown away", self._name)
+            if self._keeping is not None:
+                self._keeping.cancel()  # it would be kept behind this
+            keys = [*self._values.pass_over_own(), self._found]
+            self._values.pass_over(self._found, is_gone=False)
+            self._keeping = asyncio.create_task(self._throw_away(self._values, keys))
+
+    async def _throw_away(self, values: KeptValues, keys: list[bytes]) -> None:
+        try:
+            await values.delete(keys)
+        except PulsarError as error:
+            log.warning("partition %s: what was kept of its fold can't be thrown away now: %s", self._name, error)
+
+    def note_hidden(self) -> None:
+        """Batches are hidden from now on by what a coordinator has said. The log does not tell it."""
+        self._hidden_noted += 1
+
+    def mar(self) -> None:
+        """The fold failed in the middle of an entry: what it knows is not to be kept."""
+        self._is_whole = False
+
+    def tick(self, now: float) -> None:
+        """Once in some seconds. In each ledger something is kept: retention takes it with the last entry that is known there."""
+        if self._transactions.to_recall:
+            self._transactions.recall_up_to(self._fold.next_offset)
+        last, new = self._fold.last_position, self._fold.next_offset - self._kept_to
+        is_due = new >= KEPT_ANEW_AFTER or (new > 0 and last is not None and last.ledger != self._kept_in) or self._must_be_kept_anew()
+        if is_due and now - self._kept_at >= KEPT_SECONDS:
+            self._kept_at = now
+            self._keep()
+
+    def close(self) -> None:
+        """The partition has ended, maybe before it was open: it took too long, and goes on from here then."""
+        if self._fold.next_offset > self._kept_to or self._must_be_kept_anew():
+            self._keep(is_last=True)
+
+    @property
+    def is_for_clients(self) -> bool:
+        """Whether this process serves clients. Tools that look at a log keep nothing, and announce nothing."""
+        return self._values is not None
+
+    @property
+    def keeping(self) -> asyncio.Task[None] | None:
+        """What is on its way to Pulsar, if anything is."""
+        return self._keeping
+
+    def _keep(self, *, is_last: bool = False) -> None:
+        fold, transactions = self._fold, self._transactions
+        transactions.recall_up_to(fold.next_offset)
+        if transactions.known_from is None and (transactions.open or transactions.ended):
+            transactions.known_from = self.none_up_to  # others have begun them
+        is_certain = self._is_whole and not self._gaps.is_in_doubt and not transactions.to_recall
+        if self._values is None or not is_certain or fold.last_position is None or transactions.known_from is None:
+            return
+        if is_last or self._keeping is None or self._keeping.done():
+            known = _Known(kept.snapshot(fold, transactions), self._hidden_noted, frozenset(self._taken_over))
+            self._keeping = asyncio.create_task(self._store(self._values, known, self._keeping))
+
+    async def _store(self, values: KeptValues, known: _Known, before: asyncio.Task[None] | None) -> None:
+        """Unless another sidecar has kept what it knew further on: this one has read less, and may close later."""
+        snapshot = known.snapshot
+        if before is not None:
+            await asyncio.wait({before})  # else it might be stored behind this one
+            if snapshot.fold.next_offset <= self._kept_to and not self._must_be_kept_anew():
+                return
+        try:
+            is_from_the_start = _is_from_the_start(snapshot.transactions)
+            extent = Extent(None if is_from_the_start else ANNOUNCED, snapshot.position)
+            times_made_anew = values.times_made_anew
+            if replaces := self._must_be_kept_anew():
+                self._replace_found()
+            best = await values.ends_last(from_the_start=is_from_the_start)
+            is_best = best is None or not best[1].covers(extent) or (replaces and best[1].last == extent.last)
+            if is_best or self._has_hidden:  # else whoever knew more of the log may not have known what is hidden
+                data = await in_a_thread(lambda: packed.pack(snapshot.encode()))
+                await values.store(extent, data, tells_more=bool(snapshot.transactions.undone))
+                self._kept_since = asyncio.get_running_loop().time()
+                self._hidden_kept = max(self._hidden_kept, known.hidden)
+            self._kept_to, self._kept_in, self._times_made_anew = snapshot.fold.next_offset, snapshot.position.ledger, times_made_anew
+            await self._delete_covered(values, known.taken_over)
+        except PulsarError as error:
+            log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)
+
+    async def _delete_covered(self, values: KeptValues, taken_over: frozenset[bytes]) -> None:
+        """Where others' values tell more than the log, only those that this sidecar has stored too: they are `taken_over`."""
+        await self._take_over(values)
+        others = values.of_others_that_tell_more()
+        await values.delete_covered(spared=[key for key in others if key not in taken_over])
+        self._taken_over.intersection_update(others)
+
+
+async def _best(values: KeptValues, *, from_the_start: bool) -> tuple[bytes, Extent] | None:
+    return (await values.ends_last(from_the_start=True) if from_the_start else None) or await values.ends_last()
+
+
+def _knows_all(stored: kept.Kept, transactions_behind: Position) -> bool:
+    known_from = stored.transactions.known_from
+    return known_from is not None and (transactions_behind != BEFORE_ALL or _is_from_the_start(stored.transactions))
+
+
+def _is_from_the_start(transactions: TransactionTable) -> bool:
+    """Also where they were announced when the log was empty."""
+    return transactions.known_from is not None and transactions.known_from.ledger < 0
+
+
+def _decoded(value: bytes) -> kept.Kept:
+    return kept.decode(packed.unpack(value))

@@ -1,0 +1,360 @@
+"""What a partition knows of its producers, kept in Pulsar: a retry is recognised after a restart, whatever was written since.
+
+    fold ── copy ──▶ encoded in a thread ──▶ kept value "producer-states:PARTITION" ──▶ whoever opens the partition next
+
+The sidecar that appends keeps it: before it begins to append, when a new ledger has begun or much was written, when a minute has passed,
+and when it closes the partition. All partitions of a process share a rate of bytes for that. One that only reads keeps nothing.
+
+The sidecar sends no batch of an idempotent producer before a value is there. The sidecar that opens the partition next reads on from that
+value. Without one it would read the window alone, and would not know what was written before the window. If more was written behind the
+value than can be read soon, a mark tells whether it has to be read (`appending_mark`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from functools import partial
+from typing import Final, Protocol
+
+from kafka_sidecar.internal_topics.kept_places import WRITE_ANEW_MS
+from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.loop.clock import Clock
+from kafka_sidecar.loop.tasks import all_done, in_a_thread
+from kafka_sidecar.partition.fold.extent import Extent
+from kafka_sidecar.partition.fold.fold import Fold
+from kafka_sidecar.partition.fold.kept_producers import KnownProducers
+from kafka_sidecar.partition.snapshots import packed
+from kafka_sidecar.partition.snapshots.appending_mark import AppendingMark
+from kafka_sidecar.partition.snapshots.kept_values import KeptValues
+from kafka_sidecar.pulsar.entry import Position
+from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+
+log = RateLimitedLog(logging.getLogger(__name__))
+
+# Whoever packs them in another way needs another key.
+_KIND: Final = b"producer-states"
+KEPT_SECONDS: Final = 60.0
+# So many entries are folded again in half a second.
+ENTRIES_BEHIND: Final = 30_000
+# However much is written.
+LEAST_SECONDS: Final = 5.0
+BYTES_OF_A_PRODUCER: Final = 100  # more than most take
+
+
+class PartitionForKept(Protocol):
+    """The partition, as far as it matters to what is kept of it."""
+
+    @property
+    def knows_the_past(self) -> bool: ...
+    def learn_again(self) -> None:
+        """Another sidecar has kept more than is known here."""
+        ...
+
+    def on_kept(self) -> None:
+        """What keeps appends from being sent may be over."""
+        ...
+
+
+class KeptProducers:
+    def __init__(self, name: str, fold: Fold, states: KeptStates | None, partition: PartitionForKept, clock: Clock) -> None:
+        self._name = name
+        self._fold = fold
+        self._partition = partition
+        self._clock = clock
+        self._kept_to: Position | None = None
+        self._kept_at = -math.inf
+        self._is_whole = True
+        self._values = None if states is None else KeptValues(_KIND, name, states)
+        self._found: bytes | None = None  # the key of the value that the replay goes on from
+        self._is_waiting = False
+        self._has_looked_again = False  # since its first value was stored
+        self._beginning: asyncio.Task[None] | None = None
+        self._may_keep = True  # as far as is known: it has the right
+        # When what others can go on from was stored, and when what was found was, in this process's time.
+        self._of_use_since = self._found_since = -math.inf
+        self._times_made_anew = 0  # the topic, when it was stored or found
+        self._mark = None if states is None else AppendingMark(name, states, clock, fold.memory.expiry_ms)
+        self.has_begun = states is None  # others go on from what is kept, and find the mark: producers may write
+        self.keeping: asyncio.Task[None] | None = None  # what is on its way to Pulsar
+
+    async def look_up(self) -> KnownProducers | None:
+        """What is surest of all that anybody has kept. Raises PulsarError where that can't be told: then nothing may be concluded."""
+        if self._values is None:
+            return None
+        times_made_anew = self._values.times_made_anew  # before: it may be made anew while it is read
+        try:
+            found = await self._surest(self._values)
+        except (NotPermitted, Refused) as error:
+            log.warning("partition %s: what was kept of its producers can't be read, the log is read: %s", self._name, error)
+            return None
+        except PulsarError as error:
+            raise Unavailable(f"what was kept of its producers can't be read: {error}") from error
+        self._found = None if found is None else found[0]
+        if found is None:
+            return None
+        _, known, age = found
+        self._found_since, self._times_made_anew = asyncio.get_running_loop().time() - age, times_made_anew
+        self._kept_to = known.last
+        return known
+
+    async def _surest(self, values: KeptValues) -> tuple[bytes, KnownProducers, float] | None:
+        """With its age in seconds."""
+        while (surest := await values.surest()) is not None:
+            key, _ = surest
+            value = await values.value(key)
+            if value is not None:
+                try:
+                    return key, await in_a_thread(partial(_decoded, value.value)), value.age(self._clock.wall())
+                except ValueError as error:
+                    metrics.PRODUCERS_NOT_RESTORED.inc()
+                    log.warning("partition %s: what was kept of its producers makes no sense: %s", self._name, error)
+            values.pass_over(key, is_gone=False)
+        return None
+
+    def pass_over(self, *, is_gone: bool) -> None:
+        """Look for another value than the one found. `is_gone`: no sidecar can use that one, so it is deleted once another is stored."""
+        if self._values is not None and self._found is not None:
+            self._values.pass_over(self._found, is_gone=is_gone)
+            self._kept_to = self._found = None
+
+    def leave(self) -> None:
+        """The one found tells nothing that is not known."""
+        self._kept_to = self._found = None
+
+    def throw_away(self, why: str) -> None:
+        """What was kept does not agree with the log."""
+        if self._values is None:
+            return
+        keys = self._values.pass_over_own()
+        if self._found is not None:
+            keys.append(self._found)
+            self.pass_over(is_gone=False)
+        if not keys:
+            return
+        self._of_use_since, self.has_begun = -math.inf, False
+        self._kept_to = None
+        metrics.PRODUCERS_NOT_RESTORED.inc()
+        log.warning("partition %s: what was kept of its producers does not agree with the log, and is thrown away: %s", self._name, why)
+        if self.keeping is not None:
+            self.keeping.cancel()  # it would be kept behind this
+        self.keeping = asyncio.create_task(self._throw_away(self._values, keys))
+
+    def distrust(self) -> None:
+        """The log contradicts itself, or what was kept of it."""
+        self.mar()
+        self.throw_away("the log contradicts itself")
+
+    def mar(self) -> None:
+        """The fold failed in the middle of an entry: what it knows is not to be kept."""
+        self._is_whole = False
+
+    def tick(self, now: float) -> None:
+        """Once in some seconds, while this sidecar appends."""
+        last, kept = self._fold.last_position, self._kept_to
+        if last is None or last == kept or not self._fold.producers.states or now - self._kept_at < LEAST_SECONDS:
+            return
+        is_far = kept is None or kept.ledger != last.ledger or last.entry - kept.entry >= ENTRIES_BEHIND
+        if is_far or now - self._kept_at >= KEPT_SECONDS:
+            self._keep(now)
+
+    def stay_ready(self, now: float) -> None:
+        """Once in some seconds. A batch of a new producer may be sent at any time: then the mark has to count, and what is kept must not
+        have been deleted for its age.
+        """
+        mark = self._mark
+        if mark is None or not self.has_begun or not self._may_keep:
+            return
+        if not self._is_of_use(now):
+            self.has_begun = False
+            self._kept_to = None  # it is stored anew before the next batch, or at the end
+            if self._is_gone:
+                self.begin(now)
+        elif mark.is_overdue(now):
+            self.has_begun = False
+        elif mark.is_due(now) and (self.keeping is None or self.keeping.done()):
+            self.keeping = asyncio.create_task(self._put_again(mark))
+
+    async def _put_again(self, mark: AppendingMark) -> None:
+        try:
+            await mark.put(asyncio.get_running_loop().time())
+        except PulsarError as error:
+            self._note_failure(error)
+
+    def has_learnt(self) -> None:
+        """The fold goes on from what was kept, and so does who opens the partition next."""
+        self._of_use_since = self._found_since
+
+    def _is_of_use(self, now: float) -> bool:
+        """Whether something is kept that others can go on from, and that nobody has deleted with its topic, or will soon for its age."""
+        return not self._is_gone and now - self._of_use_since < WRITE_ANEW_MS / 1000
+
+    @property
+    def _is_gone(self) -> bool:
+        """Whether the topic was made anew since something was kept."""
+        return self._values is not None and self._times_made_anew != self._values.times_made_anew
+
+    async def tells_all(self) -> bool:
+        """Whether what was kept has all that sidecars have written. Raises PulsarError where that can't be told now."""
+        if self._mark is None or self._values is None:
+            return True
+        try:
+            return not await self._mark.is_any_put() and await self._values.surest_ends_last()
+        except (NotPermitted, Refused) as error:
+            log.warning("partition %s: whether a sidecar was killed can't be told, so all is read: %s", self._name, error)
+            return False
+
+    def begin(self, now: float) -> None:
+        """Store the mark, and a value if none is of use: this sidecar knows the past, and is about to append. It may be tried again."""
+        if self._values is not None and not self.has_begun and (self._beginning is None or self._beginning.done()):
+            self._kept_at = now
+            self._stop_waiting()
+            self._beginning = self.keeping = asyncio.create_task(self._begin(self._values, self.keeping))
+
+    def close(self, *, is_pending: bool) -> None:
+        """The partition has ended, and this sidecar has appended to it. `is_pending`: something may still land, and the mark stays."""
+        if self._values is not None:
+            self._stop_waiting()
+            mark = None if is_pending else self._mark
+            self.keeping = asyncio.create_task(self._store_last(self._values, self.keeping, mark))
+
+    def withdraw(self) -> None:
+        """The partition has ended, and this sidecar has sent nothing, so its mark would mislead others."""
+        if self._mark is not None and self._beginning is not None:
+            self.keeping = asyncio.create_task(self._take_back(self._mark, self.keeping))
+
+    async def _take_back(self, mark: AppendingMark, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait({before})  # the mark may be on its way
+        try:
+            await self._end_mark(mark)
+        except PulsarError as error:
+            log.info("partition %s: the mark of a sidecar that has sent nothing stays: %s", self._name, error)
+
+    async def _end_mark(self, mark: AppendingMark) -> None:
+        if mark.may_be_put:
+            await mark.take_back()
+            try:
+                await mark.delete_expired()
+            except PulsarError as error:
+                log.info("partition %s: marks that count no more are not deleted now: %s", self._name, error)
+
+    def _stop_waiting(self) -> None:
+        """Cancel a store that waits for the rate: the caller stores a newer value at once."""
+        if self._is_waiting and self.keeping is not None:
+            self.keeping.cancel()
+
+    def _keep(self, now: float) -> None:
+        if self._values is not None and (self.keeping is None or self.keeping.done()):
+            self._kept_at = now
+            self.keeping = asyncio.create_task(self._store_in_turn(self._values))
+
+    async def _begin(self, values: KeptValues, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        try:
+            if self._is_of_use(asyncio.get_running_loop().time()):
+                await self._put_mark()
+            else:
+                await all_done(self._put_mark(), self._store(values))
+                values.rate.spend(self._bytes)
+            self.has_begun = self._is_of_use(asyncio.get_running_loop().time())
+        except (NotPermitted, Refused) as error:
+            log.warning("partition %s: retries are recognised as long as their producers are in its window: %s", self._name, error)
+            self.has_begun, self._may_keep = True, False
+        except PulsarError as error:
+            log.warning("partition %s: producers wait, for what is known of them can't be kept now: %s", self._name, error)
+            return
+        self._partition.on_kept()
+        await self._delete_covered(values)
+
+    async def _store_in_turn(self, values: KeptValues) -> None:
+        self._is_waiting = True
+        try:
+            await values.rate.take(self._bytes)
+        finally:
+            self._is_waiting = False
+        try:
+            await self._put_mark()
+            await self._store(values)
+            if not self._has_looked_again:
+                await self._learn_of_who_began_with_it(values)
+        except PulsarError as error:
+            self._note_failure(error)
+        await self._delete_covered(values)
+
+    async def _learn_of_who_began_with_it(self, values: KeptValues) -> None:
+        """Two sidecars may begin where nothing was kept, and the value that began earlier may be stored later. It would count for whoever
+        opens the partition, however far this sidecar goes on. Its own is stored by then: it may be closed before it has learnt.
+        """
+        is_better = self._knows_enough() and await self._is_known_better(values)
+        self._has_looked_again = True
+        if is_better:
+            self._partition.learn_again()
+
+    async def _store_last(self, values: KeptValues, before: asyncio.Task[None] | None, mark: AppendingMark | None) -> None:
+        if before is not None:
+            await asyncio.wait({before})  # else it might be stored behind this one
+        try:
+            if (self._fold.last_position != self._kept_to or self._is_gone) and self._fold.producers.states:
+                await self._store(values)
+            await self._delete_covered(values)
+            is_of_use = self._is_of_use(asyncio.get_running_loop().time())
+            if mark is not None and is_of_use and self._fold.last_position == self._kept_to:
+                await self._end_mark(mark)
+        except PulsarError as error:
+            self._note_failure(error)
+
+    async def _delete_covered(self, values: KeptValues) -> None:
+        try:
+            await values.delete_covered()
+        except PulsarError as error:  # they cost who looks a moment
+            log.info("partition %s: what was kept of its producers before is not deleted now: %s", self._name, error)
+
+    async def _put_mark(self) -> None:
+        if self._mark is not None:
+            await self._mark.put(asyncio.get_running_loop().time())
+
+    def _note_failure(self, error: PulsarError) -> None:
+        log.warning("partition %s: what is known of its producers is not kept now: %s", self._name, error)
+
+    @property
+    def _bytes(self) -> int:
+        return BYTES_OF_A_PRODUCER * (1 + len(self._fold.producers))
+
+    async def _store(self, values: KeptValues) -> None:
+        """Store what the fold knows, unless it has to learn more first. Raises PulsarError."""
+        if self._knows_enough() and self._kept_to is None and await self._is_known_better(values):
+            self._partition.learn_again()
+            return
+        if not self._knows_enough():  # the fold may have begun again while Pulsar was asked
+            return
+        known, now, times_made_anew = KnownProducers.of(self._fold), asyncio.get_running_loop().time(), values.times_made_anew
+        await values.store(known.extent, await in_a_thread(lambda: packed.pack(known.encode())))
+        self._kept_to = known.last
+        self._of_use_since, self._times_made_anew = now, times_made_anew
+
+    def _knows_enough(self) -> bool:
+        return self._is_whole and self._partition.knows_the_past
+
+    async def _is_known_better(self, values: KeptValues) -> bool:
+        """Another sidecar may have kept what it knows since this one has looked: of an earlier part, and this fold has come as far."""
+        if self._fold.has_all:
+            return False
+        surest, began, last = await values.surest(), self._fold.replayed_from, self._fold.last_position
+        if surest is None or began is None or last is None or not self._knows_enough():
+            return False
+        return surest[1].last <= last and surest[1].began_earlier(Extent(began, last))
+
+    async def _throw_away(self, values: KeptValues, keys: list[bytes]) -> None:
+        try:
+            await values.delete(keys)
+        except PulsarError as error:
+            self._note_failure(error)
+
+
+def _decoded(value: bytes) -> KnownProducers:
+    return KnownProducers.decode(packed.unpack(value))
