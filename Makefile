@@ -117,13 +117,13 @@ proto: $(READY)
 	@$(BIN)/python -m grpc_tools.protoc -I grpc --python_out=handler --pyi_out=handler grpc/kafka_sidecar/pulsar/pulsar_api.proto grpc/kafka_sidecar/control/v1/control.proto grpc/kafka_sidecar/control/v1/admin.proto grpc/kafka_sidecar/partition/kept_state.proto
 
 messages: $(READY)
-	@$(BIN)/python -m kafka_sidecar.wire.generate
+	@$(BIN)/python -m tools.messages
 
 golden: $(READY)
 	@$(BIN)/python -m tests.chart.golden
 
 docs: $(READY)
-	@$(BIN)/python -m kafka_sidecar.docs
+	@$(BIN)/python -m tools.docs
 
 # Needs uv; names and hashes only, so that any index serves.
 LOCK := uv pip compile pyproject.toml --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet

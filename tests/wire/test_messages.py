@@ -23,7 +23,6 @@ from kafka_sidecar.apis import APIS
 from kafka_sidecar.errors import ProtocolError
 from kafka_sidecar.wire.buffers import COPIED_BYTES, MAX_ELEMENTS
 from kafka_sidecar.wire.error_code import ErrorCode
-from kafka_sidecar.wire.generate import KEYS, made, our_name, split_type
 from kafka_sidecar.wire.headers import RequestHeader, body_at
 from kafka_sidecar.wire.message import Message
 from kafka_sidecar.wire.messages.api_versions import ApiVersionsRequest
@@ -32,6 +31,7 @@ from kafka_sidecar.wire.messages.list_groups import ListedGroup, ListGroupsRespo
 from kafka_sidecar.wire.messages.metadata import MetadataRequest
 from kafka_sidecar.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_sidecar.wire.varint import MAX_TAGS, unsigned_varint
+from tools.messages import KEYS, made, our_name, split_type
 
 
 def _messages() -> list[tuple[type[Message], int, type[Any]]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafka_sidecar.docs import CHART_SCHEMA, configuration, with_matrix, with_settings
+from tools.docs import CHART_SCHEMA, configuration, with_matrix, with_settings
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_matrix_is_that_of_the_code() -> None:

@@ -19,7 +19,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 
-WIRE: Final = Path(__file__).parent
+WIRE: Final = Path(__file__).resolve().parents[1] / "handler/kafka_sidecar/wire"
 MADE: Final = '"""Made by `make messages` from Kafka\'s schemas: not to be edited."""'
 
 # The APIs that are served, by key.
