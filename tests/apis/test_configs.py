@@ -303,7 +303,7 @@ async def test_levels_of_loggers_are_changed_while_the_sidecar_runs(sidecar: Sid
 
     assert await alter(("kafka_sidecar", Operation.SET, "DEBUG"), ("kafka_sidecar.topics", Operation.SET, "ERROR")) is ErrorCode.NONE
     told = await of_loggers(sidecar)
-    assert (told["kafka_sidecar.topics.catalog"], told["kafka_sidecar.loop.tasks"], told["root"]) == ("ERROR", "DEBUG", "WARN")
+    assert (told["kafka_sidecar.topics.catalog"], told["kafka_sidecar.loop.supervised"], told["root"]) == ("ERROR", "DEBUG", "WARN")
     assert logging.getLogger("kafka_sidecar.topics.catalog").getEffectiveLevel() == logging.ERROR
     assert await alter(("kafka_sidecar.topics", Operation.DELETE, None)) is ErrorCode.NONE
     assert (await of_loggers(sidecar))["kafka_sidecar.topics.catalog"] == "DEBUG"
@@ -312,7 +312,7 @@ async def test_levels_of_loggers_are_changed_while_the_sidecar_runs(sidecar: Sid
     assert await alter(("kafka_sidecar", Operation.SET, "LOUD")) is refused
     assert await alter(("root", Operation.DELETE, None)) is ErrorCode.INVALID_REQUEST
     assert await alter(("kafka_sidecar", Operation.APPEND, "INFO")) is ErrorCode.INVALID_REQUEST
-    assert (await of_loggers(sidecar))["kafka_sidecar.loop.tasks"] == "DEBUG", "what is refused changes nothing"
+    assert (await of_loggers(sidecar))["kafka_sidecar.loop.supervised"] == "DEBUG", "what is refused changes nothing"
     wanted = [alter_configs.AlterConfigsResource(resource_type=BROKER_LOGGER, resource_name="0", configs=[])]
     (answer,) = (await sidecar.ask(alter_configs.AlterConfigsRequest(resources=wanted), 2)).responses
     assert answer.error_code is ErrorCode.INVALID_REQUEST

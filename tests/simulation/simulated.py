@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from prometheus_client import Counter
 
-from kafka_sidecar.loop.tasks import Pace
+from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.partition.log import unfolding
 from kafka_sidecar.telemetry import metrics
 from tests.simulation.chance import Chance

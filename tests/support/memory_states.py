@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_sidecar.internal_topics.kept_places import Kept
-from kafka_sidecar.loop.tasks import BytesASecond
+from kafka_sidecar.loop.byte_rate import ByteRate
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 
 MARKS = b"appends:"  # marks are not what is worked out of logs
@@ -19,7 +19,7 @@ class MemoryStates:
         self.made_anew = 0
         self._ids = 0
         self.written_at = 10**15
-        self.rate = BytesASecond(2**40, 2**40)
+        self.rate = ByteRate(2**40, 2**40)
 
     def times_made_anew(self, key: bytes) -> int:
         return self.made_anew

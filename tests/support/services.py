@@ -26,7 +26,7 @@ from kafka_sidecar.groups.topics_image import TopicsImage
 from kafka_sidecar.groups.vocabulary import Now
 from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.loop.ids import new_producer_id
-from kafka_sidecar.loop.tasks import InTurn
+from kafka_sidecar.loop.keyed_lock import KeyedLock
 from kafka_sidecar.partition.table import PartitionTable
 from kafka_sidecar.process.marker_logs import MarkerLogs
 from kafka_sidecar.pulsar.admin import AlreadyExists, DescribedTopic, NoTopicPolicies
@@ -365,7 +365,7 @@ class Sidecar:
             config=self.config, catalog=self.catalog, configs=ConfigStore(cast(Any, self.admin), "kafka"), partitions=self.table,
             sessions=FetchSessionCache(),
             groups=cast(Any, groups), transactions=cast(Any, self.transactions),
-            peers=cast(Any, None), fleet=self.fleet, mirror=Mirror("", cast(Any, None), cast(Any, None)), in_turn=InTurn(),
+            peers=cast(Any, None), fleet=self.fleet, mirror=Mirror("", cast(Any, None), cast(Any, None)), in_turn=KeyedLock(),
             answers=AnswerShare(2**30), log_starts=cast(Any, MemoryLogStarts(self.logs, self.table)),
             clock=loop.time, wall_clock=lambda: time.time_ns() // 1_000_000,
         )  # fmt: skip

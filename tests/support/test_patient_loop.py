@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from kafka_sidecar.loop.tasks import in_a_thread
+from kafka_sidecar.loop.waiting import in_a_thread
 from tests.support.patient_loop import PatientLoop
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.fleet.rpc import Aborted, Invalid
 from kafka_sidecar.groups.classic.machine import ClassicGroup
-from kafka_sidecar.loop.tasks import Pace
+from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing
@@ -62,7 +62,7 @@ class AdminService:
         found = pb.ListPartitionsResponse()
         pace = Pace()
         for name in sorted(names):
-            await pace.rest()
+            await pace.maybe_yield()
             partition = self._services.partitions.existing(name)
             if partition is not None:
                 found.partitions.append(self._described(name, partition))

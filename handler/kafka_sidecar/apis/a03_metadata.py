@@ -28,7 +28,8 @@ from kafka_sidecar.apis.common.late import LATE_TOPIC, in_time
 from kafka_sidecar.apis.common.nodes import controller, nodes_for_leaders, replicas
 from kafka_sidecar.apis.common.topics import find, listed
 from kafka_sidecar.fleet.fleet import View
-from kafka_sidecar.loop.tasks import SLICE, Pace, in_slices
+from kafka_sidecar.loop.pace import Pace
+from kafka_sidecar.loop.waiting import SLICE, in_slices
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.topics.catalog import Topic
@@ -92,7 +93,7 @@ async def _all_topics(services: Services, call: Call, view: View) -> list[Metada
         kafka_name = services.catalog.names.kafka(name)
         described = _missing(topic, kafka_name) if isinstance(topic, ErrorCode) else _found(services, call.client, view, topic, kafka_name)
         topics.append(cast(MetadataResponseTopic, Encoded(described, MetadataResponse, call.version)))
-        await pace.rest()
+        await pace.maybe_yield()
     return topics
 
 

@@ -14,7 +14,7 @@ from typing import Final, cast
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.late import LATE_COORDINATOR, in_time
 from kafka_sidecar.coordination.errors import CoordinatorError
-from kafka_sidecar.loop.tasks import SLICE, in_slices
+from kafka_sidecar.loop.waiting import SLICE, in_slices
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.message import Encoded
 from kafka_sidecar.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse

@@ -15,7 +15,7 @@ from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.configs import BROKER_LOGGER, NotAResource, check_node, topic_of
 from kafka_sidecar.apis.common.loggers import describe_loggers
 from kafka_sidecar.apis.common.nodes import node_listeners
-from kafka_sidecar.loop.tasks import Pace
+from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.topics.config_store import AT_ONCE
@@ -114,7 +114,7 @@ async def _handle(services: Services, call: Call, request: DescribeConfigsReques
             for keys in results:
                 result = Encoded(_result(resource, found, keys, request), DescribeConfigsResponse, call.version)
                 results[keys] = cast(DescribeConfigsResult, result)
-                await pace.rest()
+                await pace.maybe_yield()
 
     await asyncio.gather(*(describe_some() for _ in range(AT_ONCE)))
     return DescribeConfigsResponse(results=[result for results in wanted.values() for result in results.values() if result is not None])

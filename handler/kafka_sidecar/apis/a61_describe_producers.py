@@ -8,7 +8,7 @@ from typing import Final
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.late import LATE_TOPIC, in_time
 from kafka_sidecar.apis.common.topics import existing
-from kafka_sidecar.loop.tasks import Pace
+from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.pulsar.errors import PulsarError
@@ -34,7 +34,7 @@ async def _active(partition: Partition) -> list[ProducerState] | ErrorCode:
     found = []
     pace = Pace()
     for producer_id, state in (await partition.known_producers()).items():
-        await pace.rest()  # there may be hundreds of thousands
+        await pace.maybe_yield()  # there may be hundreds of thousands
         opened = partition.transactions.first_undecided(producer_id)
         found.append(
             ProducerState(

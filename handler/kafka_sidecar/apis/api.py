@@ -25,7 +25,7 @@ from kafka_sidecar.fleet.peers import Peers
 from kafka_sidecar.groups.service import GroupRuntime
 from kafka_sidecar.internal_topics.log_starts import LogStarts
 from kafka_sidecar.loop.ids import NewProducerId, new_producer_id
-from kafka_sidecar.loop.tasks import InTurn
+from kafka_sidecar.loop.keyed_lock import KeyedLock
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.partition.table import PartitionTable
 from kafka_sidecar.pulsar.errors import TopicMissing
@@ -101,7 +101,7 @@ class Services:
     fleet: Fleet
     mirror: Mirror
     log_starts: LogStarts
-    in_turn: InTurn[tuple[Client, str]]  # requests of a client about a group
+    in_turn: KeyedLock[tuple[Client, str]]  # requests of a client about a group
     answers: AnswerShare
     clock: Callable[[], float]
     wall_clock: Callable[[], int]  # milliseconds

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from kafka_sidecar.loop.tasks import Shared
+from kafka_sidecar.loop.single_flight import SingleFlight
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.pulsar.ports import Admin
 from kafka_sidecar.telemetry.limits import RateLimitedLog
@@ -77,7 +77,7 @@ class Directory:
         self._learnt_at = -STALE_SECONDS
         self._failure: PulsarError | None = None
         self._failed_at = -FRESH_SECONDS
-        self._asking: Shared[None, None] = Shared()
+        self._asking: SingleFlight[None, None] = SingleFlight()
 
     async def leader(self, index: int) -> Leader | None:
         """The coordinator of a shard, None while there is none. Raises PulsarError."""

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from kafka_sidecar.coordination.balance import claim_priority, newcomer_priority
+from kafka_sidecar.loop.backoff import Backoff
 from kafka_sidecar.loop.lasting import Lasting
-from kafka_sidecar.loop.tasks import Backoff, KeptAlive
+from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.pulsar.entry import RawEntry
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents
@@ -59,7 +60,7 @@ class Election(ConsumerEvents):
         self._ended: asyncio.Future[PulsarError] | None = None
         self._has_joined = False
         self._is_missed = Lasting(FORGOTTEN_SECONDS, PAUSE_SECONDS)  # by the broker's lists of candidates
-        self._task = KeptAlive("candidate", topic, self._stand, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
+        self._task = SupervisedTask("candidate", topic, self._stand, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
         self._task.start()
 
     async def _stand(self) -> None:

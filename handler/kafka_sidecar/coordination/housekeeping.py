@@ -29,9 +29,10 @@ from kafka_sidecar.internal_topics.internal_storage import (
     what_moves_cursors,
 )
 from kafka_sidecar.internal_topics.internal_topic import count_of
+from kafka_sidecar.loop.backoff import Backoff
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import WRITER_PREFIX, NewId
-from kafka_sidecar.loop.tasks import Backoff, KeptAlive
+from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.pulsar.admin import NoTopicPolicies
 from kafka_sidecar.pulsar.entry import CompactionStats
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
@@ -71,7 +72,7 @@ class Housekeeping:
         self._clock = clock
         self._new_id = new_id
         self._keepers: list[Housekeeper] = []
-        self._task = KeptAlive("housekeeping", namespace, self._find, backoff=Backoff(LOOK_SECONDS, LOOK_SECONDS))
+        self._task = SupervisedTask("housekeeping", namespace, self._find, backoff=Backoff(LOOK_SECONDS, LOOK_SECONDS))
 
     def start(self) -> None:
         self._task.start()
@@ -147,7 +148,7 @@ class Housekeeper:
         self._missed = 0  # looks, one after the other, at which this candidate was not listed
         self._said = ""
         self._name = WRITER_PREFIX + new_id()
-        self._task = KeptAlive("housekeeper", topic, self._keep, backoff=Backoff(LOOK_SECONDS, LOOK_SECONDS))
+        self._task = SupervisedTask("housekeeper", topic, self._keep, backoff=Backoff(LOOK_SECONDS, LOOK_SECONDS))
         self._election = Election(client, f"{topic}-partition-0", SUBSCRIPTION, self._name, {}, self, clock.wall)
 
     def elect(self) -> None:

@@ -12,7 +12,7 @@ from kafka_sidecar.coordination.directory import Address, Directory, Leader
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.shards import Shards, shard_of
 from kafka_sidecar.coordination.term import Phase
-from kafka_sidecar.loop.tasks import Shared
+from kafka_sidecar.loop.single_flight import SingleFlight
 from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -66,7 +66,7 @@ class Leaders:
         self._candidate = candidate
         self._is_leaving = False
         self._are_shared = False
-        self._deciding: Shared[int, Leader | ErrorCode | None] = Shared()
+        self._deciding: SingleFlight[int, Leader | ErrorCode | None] = SingleFlight()
         self._loop = asyncio.get_running_loop()
 
     async def find(self, key: str, own: tuple[str, int], is_external: bool) -> Node:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 from kafka_sidecar.coordination.home import Names
-from kafka_sidecar.loop.tasks import gathered
+from kafka_sidecar.loop.waiting import gathered
 from kafka_sidecar.pulsar.errors import NotPermitted
 
 # The last that were read: of these some are still there.

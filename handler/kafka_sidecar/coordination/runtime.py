@@ -30,10 +30,11 @@ from kafka_sidecar.coordination.term import Phase, Term
 from kafka_sidecar.coordination.term_log import PulsarTermLog, TermLog
 from kafka_sidecar.internal_topics.compactor import Compactor
 from kafka_sidecar.internal_topics.internal_topic import partitions_of
+from kafka_sidecar.loop.backoff import Backoff
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
 from kafka_sidecar.loop.lasting import Lasting
-from kafka_sidecar.loop.tasks import Backoff, KeptAlive, every
+from kafka_sidecar.loop.supervised import SupervisedTask, every
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.ports import Admin, Client
 from kafka_sidecar.telemetry.limits import RateLimitedLog
@@ -93,7 +94,7 @@ class Coordinator(Protocol[R]):
         """Once a second."""
         ...
 
-    def tasks(self) -> Sequence[KeptAlive]:
+    def tasks(self) -> Sequence[SupervisedTask]:
         """More to be done while there are shards."""
         ...
 
@@ -124,7 +125,7 @@ class CoordinatorRuntime(Generic[C]):
         self.leaders = Leaders(own, coordinator.shards, self._directory, self.candidate)
         self._elections: list[Election] = []
         self._visit: Election | None = None
-        self._standing = KeptAlive("candidacy", topic.name, self._stand, backoff=Backoff(RETRY_SECONDS, RETRY_SECONDS))
+        self._standing = SupervisedTask("candidacy", topic.name, self._stand, backoff=Backoff(RETRY_SECONDS, RETRY_SECONDS))
         self._is_candidate = asyncio.Event()
         self._has_left = False
         self._balance: Balance | None = None

@@ -18,7 +18,9 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.term_log import TermLog
-from kafka_sidecar.loop.tasks import Backoff, KeptAlive, Pending
+from kafka_sidecar.loop.backoff import Backoff
+from kafka_sidecar.loop.supervised import SupervisedTask
+from kafka_sidecar.loop.waiting import Pending
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -84,7 +86,7 @@ class Term(Generic[R]):
         self._loop = asyncio.get_running_loop()
         self._term_log: TermLog[R] | None = None
         self._elected = False
-        self._task = KeptAlive("term", name, self._lead, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
+        self._task = SupervisedTask("term", name, self._lead, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
         self._writes: dict[int, tuple[Sequence[R], Callable[[ErrorCode], None]]] = {}
         self._write_number = 0
         self.number = 0  # of the terms there were

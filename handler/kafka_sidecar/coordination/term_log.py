@@ -20,7 +20,7 @@ from kafka_sidecar.coordination.named_topics import NamedTopics
 from kafka_sidecar.internal_topics.compacted_topic import check_beginning, first_index_of
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
-from kafka_sidecar.loop.tasks import Pace
+from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents
@@ -290,7 +290,7 @@ class _Reading(ConsumerEvents, Generic[R]):
             messages, count = self._messages(entry)
             for message in messages:
                 self._deliver(message, entry.position)
-                await pace.rest()
+                await pace.maybe_yield()
             self._reached = entry.position
             taken += max(count, 1)
             if taken >= PERMITS // 2:

@@ -20,7 +20,9 @@ from kafka_sidecar.fleet.liveness import Liveness
 from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.fleet.peers import Peers, PeerTooOld, PeerUnavailable
 from kafka_sidecar.fleet.recent_nodes import RECENT_SECONDS, RecentNodes
-from kafka_sidecar.loop.tasks import Pace, Shared, every
+from kafka_sidecar.loop.pace import Pace
+from kafka_sidecar.loop.single_flight import SingleFlight
+from kafka_sidecar.loop.supervised import every
 from kafka_sidecar.telemetry import metrics
 
 log = logging.getLogger(__name__)
@@ -101,7 +103,7 @@ class Fleet:
         self._pinged_at = -math.inf
         self._strangers = False  # somebody may be there whom the directory did not name at the last look, or not any more
         self._looked_at = -math.inf
-        self._looking: Shared[None, bool] = Shared()
+        self._looking: SingleFlight[None, bool] = SingleFlight()
         self._leaving = False
         self._serves = False
         self._has_lost_pulsar = False  # as others say
@@ -336,7 +338,7 @@ async def _wake_all(waiting: Iterable[Callable[[], None]]) -> None:
     pace = Pace()
     for wake in waiting:
         wake()
-        await pace.rest()
+        await pace.maybe_yield()
 
 
 def _member(other: Leader) -> Member:

@@ -18,7 +18,8 @@ from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.internal_topics.followed_topic import Facts, FollowedTopic
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
-from kafka_sidecar.loop.tasks import KeptAlive, within
+from kafka_sidecar.loop.supervised import SupervisedTask
+from kafka_sidecar.loop.waiting import within
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.pulsar.ports import Admin, Client
 from kafka_sidecar.telemetry.limits import RateLimitedLog
@@ -75,7 +76,7 @@ class RecentMembers:
         self._on_seen = on_seen
         self._clock = clock
         self._stored = FollowedTopic(client, admin, topic_in(namespace), SEEN, clock, new_id, self._on_news)
-        self._putting = KeptAlive("recent_members", namespace, self._put_again_and_again)
+        self._putting = SupervisedTask("recent_members", namespace, self._put_again_and_again)
 
     @property
     def topic(self) -> str:

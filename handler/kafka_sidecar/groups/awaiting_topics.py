@@ -9,7 +9,8 @@ from typing import Final
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.groups.consumer.members import RequiredTopics
 from kafka_sidecar.groups.topics_image import TopicsImage
-from kafka_sidecar.loop.tasks import InTurn, within
+from kafka_sidecar.loop.keyed_lock import KeyedLock
+from kafka_sidecar.loop.waiting import within
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.wire.error_code import ErrorCode
 
@@ -27,7 +28,7 @@ class RequestsAwaitingTopics:
 
     def __init__(self, image: TopicsImage) -> None:
         self._image = image
-        self._in_turn: InTurn[Member] = InTurn()
+        self._in_turn: KeyedLock[Member] = KeyedLock()
 
     @property
     def is_idle(self) -> bool:

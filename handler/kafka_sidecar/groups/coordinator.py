@@ -33,7 +33,9 @@ from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, Pen
 from kafka_sidecar.groups.shard import Offsets, Shard, ShardContext, TopicPartition
 from kafka_sidecar.groups.topics_image import TopicsImage
 from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, Now
-from kafka_sidecar.loop.tasks import KeptAlive, Pace, every, gathered, pause, within
+from kafka_sidecar.loop.pace import Pace
+from kafka_sidecar.loop.supervised import SupervisedTask, every
+from kafka_sidecar.loop.waiting import gathered, pause, within
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
@@ -121,7 +123,7 @@ class Coordinator:
         metrics.GROUPS.set(sum(len(shard.groups) for shard in leading))
         metrics.COMMITTED_OFFSETS.set(sum(len(offsets) for shard in leading for offsets in shard.offsets.values()))
 
-    def tasks(self) -> Sequence[KeptAlive]:
+    def tasks(self) -> Sequence[SupervisedTask]:
         return every(REFRESH_SECONDS, "group_topics", self._refresh_topics), every(EXPIRY_SECONDS, "expired_offsets", self.expire_offsets)
 
     async def _refresh_topics(self) -> None:
@@ -359,7 +361,7 @@ class Coordinator:
         pace = Pace()
         for shard in self.shards:
             for group_id in list(shard.groups):
-                await pace.rest()
+                await pace.maybe_yield()
                 group = shard.groups.get(group_id)
                 if group is not None and shard.term.phase is Phase.LEADING:
                     self._expire(shard, group)
@@ -392,7 +394,7 @@ class Coordinator:
         pace = Pace()
         for shard in self.shards:
             for group in list(shard.offsets):
-                await pace.rest()
+                await pace.maybe_yield()
                 if shard.term.phase is Phase.LEADING:
                     forget_offsets(shard, group, ids)
 

@@ -36,7 +36,8 @@ from kafka_sidecar.groups.records import (
 )
 from kafka_sidecar.groups.restored import restored
 from kafka_sidecar.groups.vocabulary import Now
-from kafka_sidecar.loop.tasks import Pace, Pending
+from kafka_sidecar.loop.pace import Pace
+from kafka_sidecar.loop.waiting import Pending
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.wire.error_code import ErrorCode
 
@@ -130,7 +131,7 @@ class Shard(TermState[Record]):
         """Tell `on_committed` all loaded offsets. An earlier term may have ended before it could tell them."""
         pace = Pace()
         for group_id in list(self.offsets):
-            await pace.rest()  # and not between a group's own: what it commits meanwhile is told after
+            await pace.maybe_yield()  # and not between a group's own: what it commits meanwhile is told after
             for (topic, partition), value in self.offsets.get(group_id, {}).items():
                 self._context.on_committed(OffsetCommitKey(group_id, topic, partition), value)
 
@@ -161,7 +162,7 @@ class Shard(TermState[Record]):
         loaded, self._replayed = self._replayed, {}
         leftovers: list[Record] = []
         for group_id, stored in loaded.items():
-            await pace.rest()
+            await pace.maybe_yield()
             try:
                 group, unused = restored(group_id, stored, self.new_group, self.new_consumer_group, now)
             except Exception:

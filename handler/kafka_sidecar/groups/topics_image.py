@@ -11,7 +11,7 @@ import re2
 
 from kafka_sidecar.groups.consumer.members import InvalidRegex, RequiredTopics, Topic, Topics
 from kafka_sidecar.loop.lasting import LastingByKey
-from kafka_sidecar.loop.tasks import gathered, in_a_thread
+from kafka_sidecar.loop.waiting import gathered, in_a_thread
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Undescribed
 
 # A topic that is not described for so long is not waited for: it may have lost its first partition for good.

@@ -35,7 +35,9 @@ from kafka_sidecar.internal_topics.internal_topic import count_of, partitions_of
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import WRITER_PREFIX, NewId
 from kafka_sidecar.loop.lasting import Lasting
-from kafka_sidecar.loop.tasks import KeptAlive, Pace, Shared
+from kafka_sidecar.loop.pace import Pace
+from kafka_sidecar.loop.single_flight import SingleFlight
+from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.pulsar.admin import COMPACTION
 from kafka_sidecar.pulsar.entry import CompactionStats, Position, RawEntry
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Unavailable
@@ -125,10 +127,10 @@ class FollowedTopic(Generic[V]):
         self._following: _Following | None = None
         self._reading: _Following | None = None  # the same, once what was stored is read
         self._seen: Position | None = None  # the last entry that came of a reader before
-        self._asking: Shared[None, int] = Shared()
+        self._asking: SingleFlight[None, int] = SingleFlight()
         self._question = 0  # how many have begun
-        self._task = KeptAlive("followed_topic", topic, self._follow)
-        self._mending = KeptAlive("followed_topic_mending", topic, self._mend, on_final=self._on_not_mended)
+        self._task = SupervisedTask("followed_topic", topic, self._follow)
+        self._mending = SupervisedTask("followed_topic_mending", topic, self._mend, on_final=self._on_not_mended)
 
     def start(self) -> None:
         self._task.start()
@@ -245,7 +247,7 @@ class FollowedTopic(Generic[V]):
             pace = Pace()
             for entry in left_out:
                 self._take_all_of(entry)
-                await pace.rest()
+                await pace.maybe_yield()
             await self._load_and_read_on(stats, left_out[-1].last_index if left_out else None)
         finally:
             self._following = self._reading = self._read = None

@@ -21,9 +21,11 @@ from kafka_sidecar.internal_topics.internal_topic import count_of, partitions_of
 from kafka_sidecar.internal_topics.kept_places import Kept
 from kafka_sidecar.internal_topics.kept_shard import KeptShard, MadeAnew
 from kafka_sidecar.internal_topics.refusals import Refusals
+from kafka_sidecar.loop.byte_rate import ByteRate
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
-from kafka_sidecar.loop.tasks import BytesASecond, KeptAlive, while_it_goes_on
+from kafka_sidecar.loop.supervised import SupervisedTask
+from kafka_sidecar.loop.waiting import while_it_goes_on
 from kafka_sidecar.pulsar.errors import PulsarError, Refused, TopicMissing, Unavailable
 from kafka_sidecar.pulsar.ports import Admin, Client
 from kafka_sidecar.telemetry.limits import RateLimitedLog
@@ -59,8 +61,8 @@ class KeptStates:
         self._times_begun_anew = 0  # with another count of partitions
         self._making_anew = asyncio.Lock()
         self._looks_left: dict[KeptShard, int] = {}  # at partitions that may have been created again
-        self._looking = KeptAlive("kept_states", self.topic, self._look)
-        self.rate = BytesASecond(BYTES_A_SECOND, BYTES_AT_ONCE)  # for what is kept again and again
+        self._looking = SupervisedTask("kept_states", self.topic, self._look)
+        self.rate = ByteRate(BYTES_A_SECOND, BYTES_AT_ONCE)  # for what is kept again and again
 
     async def find(self, key: bytes) -> Kept | None:
         """What was kept last, as far as is known; None also where that can't be told now."""

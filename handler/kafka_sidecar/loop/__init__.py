@@ -1,8 +1,15 @@
 """What runs in the event loop, for all rooms: time, ids, tasks.
 
-clock        the times that a process knows; passed down, so that a test sets them
-ids          names that nobody else has
-tasks        tasks that are restarted, calls that are shared, pauses that grow
-awake        detects that the process stood still
-turn_writer  one system call for all writes of a turn of the loop
+clock          the times that a process knows; passed down, so that a test sets them
+ids            names that nobody else has
+supervised     tasks that are restarted after a failure
+backoff        pauses between attempts, which grow
+single_flight  calls that several callers share
+keyed_lock     a lock for each key
+waiting        waiting for several things, or for a limited time
+pace           long work that lets other work run
+lasting        what is believed once it has lasted: a broker that has just started may say what is not so
+byte_rate      a limit of bytes a second
+awake          detects that the process stood still
+turn_writer    one system call for all writes of a turn of the loop
 """

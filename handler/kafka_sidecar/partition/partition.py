@@ -16,7 +16,8 @@ from typing import Final, Protocol
 from kafka_sidecar.errors import SidecarError
 from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.loop.clock import Clock
-from kafka_sidecar.loop.tasks import Shared, while_it_goes_on, within
+from kafka_sidecar.loop.single_flight import SingleFlight
+from kafka_sidecar.loop.waiting import while_it_goes_on, within
 from kafka_sidecar.partition.fold.fold import Fold, IndexAlarm
 from kafka_sidecar.partition.fold.producer_states import ProducerMemory, ProducerStates
 from kafka_sidecar.partition.fold.producers import ProducerTable
@@ -116,7 +117,7 @@ class Partition:
         self._log_start = LogStart(log_, self)
         self._catch_ups = CatchUpReaders(name, log_, self._cache, limits.read_ahead, contents, self)
         # By time. A client that asks again finds its search further on; one that has gone does not have the log read to its end.
-        self.searches: Shared[int, Searched] = Shared(linger=SEARCH_LINGER_SECONDS)
+        self.searches: SingleFlight[int, Searched] = SingleFlight(linger=SEARCH_LINGER_SECONDS)
         self.times = PartitionTimes(name, log_, self, indexes, clock)
         self.used_at = self._begun_at = self._loop.time()
         self._next_tick_at = 0.0

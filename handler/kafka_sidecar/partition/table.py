@@ -11,7 +11,8 @@ from typing import Final
 from kafka_sidecar.internal_topics.kept_states import KeptStates
 from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.loop.clock import Clock
-from kafka_sidecar.loop.tasks import Pace, every
+from kafka_sidecar.loop.pace import Pace
+from kafka_sidecar.loop.supervised import every
 from kafka_sidecar.partition.fold.producer_states import AWAKE_BYTES, ProducerMemory
 from kafka_sidecar.partition.follow.failures import EntryFailures
 from kafka_sidecar.partition.follow.late_transactions import AskEnded
@@ -143,14 +144,14 @@ class PartitionTable:
         pace = Pace()
         for name in [name for name in self._partitions if name in pulsar_topics or name.rpartition("-partition-")[0] in pulsar_topics]:
             self.forget(name)
-            await pace.rest()
+            await pace.maybe_yield()
 
     async def _tick(self) -> None:
         now = asyncio.get_running_loop().time()
         pace = Pace()
         waiting = left_open = 0
         for name, partition in list(self._partitions.items()):
-            await pace.rest()
+            await pace.maybe_yield()
             try:
                 left_open += len(partition.transactions.left_open)
                 waiting += partition.has_waiting  # before some of them are told to come again

@@ -13,7 +13,7 @@ from kafka_sidecar.control.v1.control_pb2 import EndOffsetsRequest
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.fleet.peers import Peers
 from kafka_sidecar.groups.service import OFFSETS_TOPIC, GroupRuntime
-from kafka_sidecar.loop.tasks import within
+from kafka_sidecar.loop.waiting import within
 from kafka_sidecar.partition.table import PartitionTable
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.topics.names import TopicName, TopicNames

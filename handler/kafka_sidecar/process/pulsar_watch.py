@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_sidecar.loop.tasks import KeptAlive, every
+from kafka_sidecar.loop.supervised import SupervisedTask, every
 from kafka_sidecar.pulsar.admin import PulsarAdmin
 from kafka_sidecar.pulsar.client import PulsarClient
 from kafka_sidecar.pulsar.errors import PulsarError
@@ -13,7 +13,7 @@ from kafka_sidecar.telemetry import metrics
 LOOK_SECONDS: Final = 15.0
 
 
-def pulsar_watch(client: PulsarClient, admin: PulsarAdmin) -> KeptAlive:
+def pulsar_watch(client: PulsarClient, admin: PulsarAdmin) -> SupervisedTask:
     return every(LOOK_SECONDS, "pulsar_watch", lambda: look(client, admin))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_sidecar.loop.tasks import KeptAlive, every
+from kafka_sidecar.loop.supervised import SupervisedTask, every
 from kafka_sidecar.partition.log.topic_logs import TopicLogs
 from kafka_sidecar.partition.table import PartitionTable
 from kafka_sidecar.pulsar.errors import PulsarError
@@ -14,7 +14,7 @@ from kafka_sidecar.topics.replication import Counting
 LOOK_SECONDS: Final = 30.0
 
 
-def replication_watch(partitions: PartitionTable, logs: TopicLogs) -> KeptAlive:
+def replication_watch(partitions: PartitionTable, logs: TopicLogs) -> SupervisedTask:
     return every(LOOK_SECONDS, "replication", lambda: look(partitions, logs))
 
 

@@ -38,7 +38,8 @@ from kafka_sidecar.internal_topics.kept_states import KeptStates
 from kafka_sidecar.internal_topics.log_starts import log_starts
 from kafka_sidecar.internal_topics.transactional_partitions import transactional_partitions
 from kafka_sidecar.loop.ids import WRITER_PREFIX
-from kafka_sidecar.loop.tasks import InTurn, KeptAlive, every
+from kafka_sidecar.loop.keyed_lock import KeyedLock
+from kafka_sidecar.loop.supervised import SupervisedTask, every
 from kafka_sidecar.partition.fold.producer_states import ProducerMemory
 from kafka_sidecar.partition.log.topic_logs import TopicLogs
 from kafka_sidecar.partition.partition import PartitionLimits
@@ -135,7 +136,7 @@ class Sidecar:
             ProducerMemory(limits.producer_state_bytes, config.transactions.producer_id_expiration_ms), clock, self._kept_states,
             self._asked_together.ended,
         )  # fmt: skip
-        self._lag = KeptAlive("loop_lag", "this sidecar", LoopLag().watch)
+        self._lag = SupervisedTask("loop_lag", "this sidecar", LoopLag().watch)
         self._requests = ByteBudget(limits.request_budget_bytes)
         self.answers = AnswerShare(limits.answer_bytes)
         catalog.on_record_configs = partial(_tell_properties, self.partitions, logs)
@@ -192,7 +193,7 @@ class Sidecar:
             fleet=self.fleet,
             mirror=mirror,
             log_starts=self._log_starts,
-            in_turn=InTurn(),
+            in_turn=KeyedLock(),
             answers=self.answers,
             clock=loop.time,
             wall_clock=clock.wall,

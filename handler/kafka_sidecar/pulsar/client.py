@@ -11,7 +11,8 @@ import logging
 from functools import partial
 from typing import Final, Literal
 
-from kafka_sidecar.loop.tasks import Shared, every
+from kafka_sidecar.loop.single_flight import SingleFlight
+from kafka_sidecar.loop.supervised import every
 from kafka_sidecar.pulsar.connection import Connection, Keepalive
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import Unavailable, from_code
@@ -46,7 +47,7 @@ class PulsarClient:
         self._service_urls = [url.removeprefix("pulsar://").rstrip("/") for url in service_url.split(",")]
         self._listener_name = listener_name
         self._connections: dict[tuple[str, str | None, Purpose], Connection] = {}
-        self._opening: Shared[tuple[str, str | None, Purpose], Connection] = Shared()
+        self._opening: SingleFlight[tuple[str, str | None, Purpose], Connection] = SingleFlight()
         self._current = 0  # the service address that answered last
         self._sweeper = every(IDLE_SECONDS / 4, "idle_connections", self._close_idle)
 

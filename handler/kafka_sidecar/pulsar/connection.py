@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 
 from kafka_sidecar import __version__
 from kafka_sidecar.errors import ProtocolError
-from kafka_sidecar.loop.tasks import AT_A_TIME_SECONDS
+from kafka_sidecar.loop.pace import AT_A_TIME_SECONDS
 from kafka_sidecar.loop.turn_writer import TurnWriter
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable, from_code
 from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents

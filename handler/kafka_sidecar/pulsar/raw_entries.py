@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError
 
-from kafka_sidecar.loop.tasks import Pace
+from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents
@@ -164,7 +164,7 @@ async def raw_entries_from(log_: HasReader, start: Position | None, permits: int
         loop = asyncio.get_running_loop()
         has_begun = False
         while True:
-            await pace.rest()  # entries that are here already are handed out without a turn of the loop
+            await pace.maybe_yield()  # entries that are here already are handed out without a turn of the loop
             seconds, asked_at = patience.at(start, reached), loop.time()
             try:
                 async with asyncio.timeout(seconds):

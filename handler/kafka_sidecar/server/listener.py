@@ -12,7 +12,7 @@ from kafka_sidecar.apis.state.answer_share import AnswerShare
 from kafka_sidecar.errors import ConfigError
 from kafka_sidecar.loop.awake import BEAT_SECONDS, Awake
 from kafka_sidecar.loop.clock import awake
-from kafka_sidecar.loop.tasks import KeptAlive, every
+from kafka_sidecar.loop.supervised import SupervisedTask, every
 from kafka_sidecar.server.budget import ByteBudget
 from kafka_sidecar.server.connection import Dispatch, KafkaConnection
 from kafka_sidecar.telemetry import metrics
@@ -52,7 +52,7 @@ class Listener:
         self._idle_seconds = idle_seconds
         self._connections: dict[KafkaConnection, None] = {}  # in order
         self._to_be_told: dict[KafkaConnection, int] = {}  # of which node
-        self._telling = KeptAlive("tell_again", "this sidecar", self._tell_again)
+        self._telling = SupervisedTask("tell_again", "this sidecar", self._tell_again)
         self._look_for_idle_at = 0.0
         self._servers: list[asyncio.Server] = []
         self._sweeper = every(min(SWEEP_SECONDS, idle_seconds / 2), "idle_clients", self._sweep)

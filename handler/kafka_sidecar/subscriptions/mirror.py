@@ -19,7 +19,8 @@ from fnmatch import fnmatchcase
 from typing import Final, NamedTuple, Protocol
 
 from kafka_sidecar.loop.ids import WRITER_PREFIX
-from kafka_sidecar.loop.tasks import InTurn, every
+from kafka_sidecar.loop.keyed_lock import KeyedLock
+from kafka_sidecar.loop.supervised import every
 from kafka_sidecar.partition.follow.read_entries import entries_from
 from kafka_sidecar.partition.log.port import EntryLog
 from kafka_sidecar.partition.log.topic_logs import TopicLogs
@@ -107,7 +108,7 @@ class Mirror:
         self._task = every(INTERVAL_SECONDS, "mirroring", self._move_all)
         self._deletions: set[asyncio.Task[None]] = set()
         self._moves = asyncio.Semaphore(CONCURRENT_MOVES)
-        self._turns: InTurn[Subscription] = InTurn()
+        self._turns: KeyedLock[Subscription] = KeyedLock()
 
     def wants(self, group: str) -> bool:
         if not is_named(group, self._patterns):

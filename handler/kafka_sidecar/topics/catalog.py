@@ -17,7 +17,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kafka_sidecar.loop.lasting import LastingByKey
-from kafka_sidecar.loop.tasks import Pace, Shared
+from kafka_sidecar.loop.pace import Pace
+from kafka_sidecar.loop.single_flight import SingleFlight
 from kafka_sidecar.pulsar.admin import AlreadyExists, DescribedTopic, PulsarAdmin
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable, Undescribed
@@ -105,10 +106,10 @@ class Catalog:
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
         self._deletions = Deletions()
         self._undescribed: LastingByKey[TopicName] = LastingByKey(UNDESCRIBED_SECONDS, UNDESCRIBED_PAUSE_SECONDS)
-        self._finding: Shared[TopicName, Topic] = Shared()
-        self._logs_in: Shared[str, frozenset[str]] = Shared()
-        self._name_listing: Shared[None, list[TopicName]] = Shared()
-        self._creating: Shared[TopicName, Topic] = Shared()
+        self._finding: SingleFlight[TopicName, Topic] = SingleFlight()
+        self._logs_in: SingleFlight[str, frozenset[str]] = SingleFlight()
+        self._name_listing: SingleFlight[None, list[TopicName]] = SingleFlight()
+        self._creating: SingleFlight[TopicName, Topic] = SingleFlight()
         self._lookups = asyncio.Semaphore(CONCURRENT_LOOKUPS)
         self._creations = asyncio.Semaphore(CONCURRENT_CREATIONS)
         self._parsed: dict[str, TopicName | None] = {}  # names as Pulsar lists them
@@ -119,7 +120,7 @@ class Catalog:
         # What to do when what is asked of a topic's records may have changed.
         self.on_record_configs: Callable[[Topic], None] = lambda _: None
         self._cluster_id: str | None = None
-        self._cluster_lookups: Shared[None, str] = Shared()
+        self._cluster_lookups: SingleFlight[None, str] = SingleFlight()
 
     async def cluster_id(self) -> str:
         return self._cluster_id or await self._cluster_lookups.call(None, self._look_up_cluster)
@@ -354,7 +355,7 @@ class Catalog:
         for topic in chain.from_iterable(listed):
             if topic not in self._parsed:
                 self._parsed[topic] = self.names.from_pulsar(topic)
-                await pace.rest()
+                await pace.maybe_yield()
             name = self._parsed[topic]
             if name is not None:
                 names.add(name)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from kafka_sidecar.loop.tasks import Shared
+from kafka_sidecar.loop.single_flight import SingleFlight
 from kafka_sidecar.pulsar.admin import NoTopicPolicies, PulsarAdmin, persistence_quorums, retention
 from kafka_sidecar.pulsar.errors import PulsarError, Refused
 from kafka_sidecar.topics.config_types import Operation
@@ -31,7 +31,7 @@ class ConfigStore:
         self._default_entry_format = default_entry_format
         self._reading = asyncio.Semaphore(AT_ONCE)
         self._altering: WeakValueDictionary[TopicName, asyncio.Lock] = WeakValueDictionary()
-        self._defaults: Shared[str, TopicSettings] = Shared()
+        self._defaults: SingleFlight[str, TopicSettings] = SingleFlight()
 
     async def defaults(self, name: TopicName) -> TopicSettings:
         """The settings of a topic that says nothing itself. May raise PulsarError."""

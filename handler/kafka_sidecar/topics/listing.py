@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from kafka_sidecar.errors import SidecarError
-from kafka_sidecar.loop.tasks import KeptAlive, every
+from kafka_sidecar.loop.supervised import SupervisedTask, every
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.topics.names import TopicName
 
@@ -62,7 +62,7 @@ class Listing:
         self._names = names[:MOST]
         self._listed_at = self._clock()
 
-    def task(self) -> KeptAlive:
+    def task(self) -> SupervisedTask:
         return every(ROUND_SECONDS, "topic_listing", self.look_around)
 
     async def look_around(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple
 
-from kafka_sidecar.loop.tasks import Shared
+from kafka_sidecar.loop.single_flight import SingleFlight
 from kafka_sidecar.pulsar.admin import COMPACTION, PulsarAdmin
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError
 from kafka_sidecar.telemetry.limits import RateLimitedLog
@@ -43,7 +43,7 @@ class Replication:
         self._clock = clock
         self._always_counts = always_counts
         self._known: OrderedDict[str, _Answer] = OrderedDict()  # by topic or namespace
-        self._asking: Shared[str, bool] = Shared()
+        self._asking: SingleFlight[str, bool] = SingleFlight()
 
     async def is_namespace_replicated(self, namespace: str) -> bool:
         """Whether its policies name another cluster. May raise PulsarError."""

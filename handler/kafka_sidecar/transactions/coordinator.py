@@ -17,7 +17,9 @@ from kafka_sidecar.coordination.shards import Shards
 from kafka_sidecar.coordination.term import Phase
 from kafka_sidecar.coordination.term_log import TermLog
 from kafka_sidecar.loop.ids import NewProducerId
-from kafka_sidecar.loop.tasks import InTurn, KeptAlive, Pace, every
+from kafka_sidecar.loop.keyed_lock import KeyedLock
+from kafka_sidecar.loop.pace import Pace
+from kafka_sidecar.loop.supervised import SupervisedTask, every
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.transactions import machine
 from kafka_sidecar.transactions.machine import Producer
@@ -71,7 +73,7 @@ class Coordinator:
         self._wall_clock = wall_clock
         self._new_producer_id = new_producer_id
         self._context = ShardContext(markers, wall_clock)
-        self._adding: InTurn[str] = InTurn()
+        self._adding: KeyedLock[str] = KeyedLock()
         self._to_add: dict[tuple[str, Producer], _Together] = {}  # that wait for their turn
 
     def begin(self, logs: Sequence[tuple[str, Callable[[], TermLog[TransactionRecord]]]]) -> None:
@@ -85,7 +87,7 @@ class Coordinator:
         metrics.TRANSACTIONAL_IDS.set(sum(len(shard.transactions) for shard in leading))
         metrics.OPEN_TRANSACTIONS.set(sum(len(shard.unfinished) for shard in leading))
 
-    def tasks(self) -> Sequence[KeptAlive]:
+    def tasks(self) -> Sequence[SupervisedTask]:
         return (
             every(TIMED_OUT_SECONDS, "timed_out_transactions", self._abort_timed_out),
             every(EXPIRED_SECONDS, "expired_transactional_ids", self._delete_expired),
@@ -236,7 +238,7 @@ class Coordinator:
         pace = Pace()
         for shard in self.shards.all_leading:
             for transactional_id in list(shard.transactions):
-                await pace.rest()
+                await pace.maybe_yield()
                 before = self._wall_clock() - self._config.id_expiration_ms
                 metadata = shard.transactions.get(transactional_id)
                 is_old = metadata is not None and metadata.last_update_timestamp <= before and metadata.state in AT_REST

@@ -7,8 +7,9 @@ import logging
 from typing import Final, Protocol
 
 from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.loop.backoff import Backoff
 from kafka_sidecar.loop.lasting import Lasting
-from kafka_sidecar.loop.tasks import Backoff, gathered
+from kafka_sidecar.loop.waiting import gathered
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.transactions.metadata import TopicPartition, TransactionMetadata
 from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 from kafka_sidecar.coordination.term import Term, TermState
 from kafka_sidecar.coordination.term_log import TermLog
-from kafka_sidecar.loop.tasks import Backoff, KeptAlive, within
+from kafka_sidecar.loop.backoff import Backoff
+from kafka_sidecar.loop.supervised import SupervisedTask
+from kafka_sidecar.loop.waiting import within
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.transactions import machine
 from kafka_sidecar.transactions.markers import Markers
@@ -41,7 +43,7 @@ class Shard(TermState[TransactionRecord]):
         self._by_producer: dict[int, str] = {}  # present producer ids, and the last ones
         self.changing: set[str] = set()
         self._context = context
-        self._completing: dict[str, KeptAlive] = {}
+        self._completing: dict[str, SupervisedTask] = {}
         self._waiting: dict[str, asyncio.Event] = {}  # for a completion
 
     # --- from the term
@@ -118,7 +120,7 @@ class Shard(TermState[TransactionRecord]):
         """Write the markers, then say so in the log. It is tried until that is done, or the term is over."""
         transactional_id = metadata.transactional_id
         if transactional_id not in self._completing:
-            task = KeptAlive(
+            task = SupervisedTask(
                 "completion", f"transaction {transactional_id}", lambda: self._markers_then_complete(metadata), backoff=Backoff()
             )
             self._completing[transactional_id] = task

@@ -22,7 +22,7 @@ from kafka_sidecar.apis.state.promise import settled
 from kafka_sidecar.apis.state.refused_batches import RefusedBatches
 from kafka_sidecar.config import KafkaConfig
 from kafka_sidecar.fleet.member import Member
-from kafka_sidecar.loop.tasks import InTurn
+from kafka_sidecar.loop.keyed_lock import KeyedLock
 from kafka_sidecar.partition.log.log_config import MAX_AHEAD_MS
 from kafka_sidecar.partition.write.appender import STALE_FOLD_SECONDS
 from kafka_sidecar.partition.write.sender import MAX_ENTRIES_IN_FLIGHT
@@ -62,7 +62,7 @@ class Sidecar:
         self.fleet = TestFleet(Member(0, "127.0.0.1", 9092))
         self.services = Services(
             config=KafkaConfig(), catalog=self.catalog, configs=cast(Any, None), partitions=self.table, sessions=FetchSessionCache(),
-            groups=cast(Any, None), peers=cast(Any, None), fleet=self.fleet, mirror=cast(Any, None), in_turn=InTurn(),
+            groups=cast(Any, None), peers=cast(Any, None), fleet=self.fleet, mirror=cast(Any, None), in_turn=KeyedLock(),
             log_starts=cast(Any, None), transactions=cast(Any, None), answers=AnswerShare(2**30),
             clock=asyncio.get_running_loop().time, wall_clock=lambda: int(time.time() * 1000),
         )  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kafka_sidecar.loop.tasks import Backoff
+from kafka_sidecar.loop.backoff import Backoff
 from kafka_sidecar.partition.write import sender
 from kafka_sidecar.pulsar.events import ProducerEvents
 from kafka_sidecar.wire.error_code import ErrorCode

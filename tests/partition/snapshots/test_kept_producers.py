@@ -8,7 +8,7 @@ import math
 import pytest
 
 from kafka_sidecar.internal_topics.kept_places import Kept
-from kafka_sidecar.loop.tasks import BytesASecond
+from kafka_sidecar.loop.byte_rate import ByteRate
 from kafka_sidecar.partition.fold.fold import IndexAlarm
 from kafka_sidecar.partition.follow import replay
 from kafka_sidecar.partition.partition import Partition
@@ -274,7 +274,7 @@ async def test_a_first_append_does_not_wait_for_its_turn_in_the_rate() -> None:
     assert (await append(partition, numbered(7))).error is ErrorCode.NONE
     partition._kept_producers.throw_away("it is a test")
     await settled(partition)
-    states.rate = BytesASecond(1, 1)
+    states.rate = ByteRate(1, 1)
     states.rate.spend(10**6)
     partition.tick(asyncio.get_running_loop().time() + 100)
     await until(lambda: partition._kept_producers._is_waiting)

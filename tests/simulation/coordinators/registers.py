@@ -11,7 +11,7 @@ from kafka_sidecar.coordination.home import Translation
 from kafka_sidecar.coordination.shards import Shards
 from kafka_sidecar.coordination.term import Term, TermState
 from kafka_sidecar.coordination.term_log import TermLog
-from kafka_sidecar.loop.tasks import KeptAlive
+from kafka_sidecar.loop.supervised import SupervisedTask
 
 
 class Register(NamedTuple):
@@ -95,5 +95,5 @@ class RegisterCoordinator:
     def beat(self) -> None:
         self.shards.beat()
 
-    def tasks(self) -> Sequence[KeptAlive]:
+    def tasks(self) -> Sequence[SupervisedTask]:
         return ()

@@ -12,7 +12,8 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Services
 from kafka_sidecar.fleet.peers import PeerUnavailable
-from kafka_sidecar.loop.tasks import Pace, gathered, within
+from kafka_sidecar.loop.pace import Pace
+from kafka_sidecar.loop.waiting import gathered, within
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.topics.names import InvalidTopicName
 
@@ -72,7 +73,7 @@ async def forget_here(services: Services, topics: Mapping[str, uuid.UUID | None]
             name = services.catalog.names.parse(topic)
             services.catalog.gone(name)
             deleted.add(name.pulsar)
-        await pace.rest()
+        await pace.maybe_yield()
     await services.partitions.forget_topics(deleted)
     services.groups.coordinator.forget_topics(topics)
     await services.groups.coordinator.forget_offsets(topics)

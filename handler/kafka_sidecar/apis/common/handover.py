@@ -11,7 +11,7 @@ from typing import Final
 from kafka_sidecar.apis.api import Services
 from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.fleet.peers import PeerUnavailable
-from kafka_sidecar.loop.tasks import Pace
+from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.pulsar.errors import TopicMissing
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ async def warm_heirs(services: Services) -> None:
     heirs: dict[Leader, list[str]] = {}
     pace = Pace()
     for partition in services.partitions.names():
-        await pace.rest()
+        await pace.maybe_yield()
         heir = _heir(services, partition)
         if heir is not None:
             heirs.setdefault(heir, []).append(partition)

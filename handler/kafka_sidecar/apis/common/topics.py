@@ -12,7 +12,7 @@ from kafka_sidecar.apis.api import Call, Services
 from kafka_sidecar.apis.common.late import LATE_TOPIC, in_time
 from kafka_sidecar.groups.coordinator import CommittedOffset
 from kafka_sidecar.groups.shard import TopicPartition
-from kafka_sidecar.loop.tasks import Pace
+from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.telemetry.limits import RateLimitedLog
@@ -137,7 +137,7 @@ async def listed(services: Services, call: Call, late: ErrorCode = LATE_TOPIC) -
         known = services.catalog.known(name, FRESH_SECONDS if name.pulsar in in_use else LISTED_SECONDS)
         if known is not None:
             found[name] = known
-        await pace.rest()
+        await pace.maybe_yield()
     unknown = [name for name in names if name not in found]
     for begin in range(0, len(unknown), AT_ONCE):
         part = unknown[begin : begin + AT_ONCE]

@@ -24,7 +24,7 @@ from kafka_sidecar.apis.state.member_forms import Forms, Joined
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.groups.records.subscription import renamed_parts, renamed_subscription
 from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL
-from kafka_sidecar.loop.tasks import in_a_thread
+from kafka_sidecar.loop.waiting import in_a_thread
 from kafka_sidecar.topics.names import InvalidTopicName, TopicNames
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.message import Message

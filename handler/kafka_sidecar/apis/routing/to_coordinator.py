@@ -20,7 +20,7 @@ from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.runtime import CoordinatorRuntime
 from kafka_sidecar.errors import ProtocolError
 from kafka_sidecar.fleet.peers import PeerUnavailable
-from kafka_sidecar.loop.tasks import in_a_thread
+from kafka_sidecar.loop.waiting import in_a_thread
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.topics.names import TopicName

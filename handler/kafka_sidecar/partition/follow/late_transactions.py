@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from kafka_sidecar.errors import SidecarError
-from kafka_sidecar.loop.tasks import within
+from kafka_sidecar.loop.waiting import within
 from kafka_sidecar.partition.fold.transactions import TransactionTable
 from kafka_sidecar.partition.log.basis import NO_TRANSACTION
 from kafka_sidecar.telemetry import metrics

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import Final
 
-from kafka_sidecar.loop.tasks import while_it_goes_on
+from kafka_sidecar.loop.waiting import while_it_goes_on
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
 from kafka_sidecar.partition.follow.read_entries import holds_records
 from kafka_sidecar.partition.follow.tail_reader import TailReader

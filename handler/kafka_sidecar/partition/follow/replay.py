@@ -21,7 +21,7 @@ from contextlib import aclosing
 from typing import Final, Protocol
 
 from kafka_sidecar.errors import EntryUnreadable, SidecarError
-from kafka_sidecar.loop.tasks import KeptAlive
+from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.partition.fold.extent import Extent
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold, IndexAlarm, index_of
 from kafka_sidecar.partition.fold.kept_producers import KnownProducers
@@ -140,7 +140,7 @@ class Replay:
         self._max_bytes = max_bytes
         self.begin_again()
         self._waiting: list[asyncio.Future[None]] = []
-        self._task = KeptAlive("replay", name, self._run, on_final=partition.end_for)
+        self._task = SupervisedTask("replay", name, self._run, on_final=partition.end_for)
 
     def begin_again(self) -> None:
         """Of what was known before the partition's fold began nothing is left."""

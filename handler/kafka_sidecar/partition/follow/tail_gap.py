@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from kafka_sidecar.errors import SidecarError
-from kafka_sidecar.loop.tasks import KeptAlive
+from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.partition.fold.fold import Fold
 from kafka_sidecar.partition.follow.read_entries import begins_right_behind
 from kafka_sidecar.partition.follow.read_to_end import MustOpenAgain
@@ -42,7 +42,7 @@ class TailGap:
         self._partition = partition
         self._held: tuple[Position, int] | None = None  # the entry behind the gap, and its first offset
         self._passes: tuple[Position, int] | None = None  # one that was held, and may be folded
-        self._task = KeptAlive("tail_gap", name, self._ask, on_final=partition.end_for)
+        self._task = SupervisedTask("tail_gap", name, self._ask, on_final=partition.end_for)
 
     def holds(self, position: Position, base_offset: int) -> bool:
         """Whether an entry may not be folded yet. It comes again, when it may."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Final, Protocol
 
 from kafka_sidecar.errors import SidecarError
-from kafka_sidecar.loop.tasks import KeptAlive
+from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.partition.log.large_entries import LargeEntries
 from kafka_sidecar.partition.log.port import EntryLog, LogReader
 from kafka_sidecar.pulsar.entry import Position, RawEntry
@@ -67,7 +67,7 @@ class TailReader(ConsumerEvents):
         self._partition = partition
         self._reader: LogReader | None = None
         self._entries: LargeEntries | None = None
-        self._task = KeptAlive("tail_reader", name, self._read, on_final=partition.end_for)
+        self._task = SupervisedTask("tail_reader", name, self._read, on_final=partition.end_for)
         self._ended: asyncio.Future[PulsarError] | None = None
         self._opened = asyncio.Event()
         self._first_came = asyncio.Event()

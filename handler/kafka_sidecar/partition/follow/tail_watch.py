@@ -13,7 +13,7 @@ import logging
 import math
 from typing import Final
 
-from kafka_sidecar.loop.tasks import KeptAlive
+from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
 from kafka_sidecar.partition.follow.tail_reader import TailReader
 from kafka_sidecar.partition.log.port import EntryLog
@@ -47,7 +47,7 @@ class TailWatch:
         self._is_silent_for = 0.0
         self._longest_silence = LONGEST_SILENCE_SECONDS
         self._patience = PATIENCE_SECONDS
-        self._look = KeptAlive("tail_watch", name, self._look_once)
+        self._look = SupervisedTask("tail_watch", name, self._look_once)
 
     def note(self, position: Position | None) -> None:
         """This entry stands in the log: another way than the tail reader has told it."""

@@ -21,7 +21,7 @@ from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError
 
-from kafka_sidecar.loop.tasks import Pace
+from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.partition.log.entries import read_beforehand, stored_format
 from kafka_sidecar.partition.log.formats import KAFKA, PULSAR
 from kafka_sidecar.partition.log.formats.pulsar import has_facts
@@ -152,7 +152,7 @@ class LargeEntries(ConsumerEvents):
         try:
             while self._waiting:
                 entry = self._waiting[0]
-                await pace.rest()
+                await pace.maybe_yield()
                 if size := unfolded_size(entry):
                     look = self._unfolding.entries.look_into
                     await look(size, partial(read_beforehand, entry), lambda: not self._is_over, self._on_delayed)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from kafka_sidecar.loop.tasks import in_a_thread
+from kafka_sidecar.loop.waiting import in_a_thread
 
 # Of what is written. Each takes some milliseconds; small batches may have as many headers as they have bytes.
 LARGE_BYTES: Final = 64 * 1024

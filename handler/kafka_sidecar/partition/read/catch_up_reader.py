@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from kafka_sidecar.errors import EntryUnreadable, SidecarError
-from kafka_sidecar.loop.tasks import KeptAlive
+from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.partition.fold.fold import Fold, Folded, IndexAlarm
 from kafka_sidecar.partition.fold.producer_state import THE_PAST
 from kafka_sidecar.partition.fold.producer_states import ProducerMemory
@@ -179,7 +179,7 @@ class CatchUpReader(ConsumerEvents):
         # Until a reader that has permits has brought nothing for so long: a broker may have closed the topic at which it stands
         # (see `TailWatch`).
         self._silence: asyncio.TimerHandle | None = None
-        self._task = KeptAlive("catch_up_reader", name, self._read, on_final=self._fail_for)
+        self._task = SupervisedTask("catch_up_reader", name, self._read, on_final=self._fail_for)
         self._task.start()
 
     # --- from the partition

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from kafka_sidecar.errors import EntryUnreadable
 from kafka_sidecar.internal_topics.kept_states import KeptStates
 from kafka_sidecar.loop.clock import Clock
-from kafka_sidecar.loop.tasks import Shared
+from kafka_sidecar.loop.single_flight import SingleFlight
 from kafka_sidecar.partition.fold.fold import Folded
 from kafka_sidecar.partition.log.entries import Content, CountedFewer, is_from_before_index, read_headers
 from kafka_sidecar.partition.log.large_entries import look_beforehand
@@ -67,7 +67,7 @@ class PartitionTimes:
         self._indexes = indexes
         self._clock = clock
         self.index: TimeIndex | None = None  # the fold adds to it
-        self._calls: Shared[Position, TimeIndex] = Shared()
+        self._calls: SingleFlight[Position, TimeIndex] = SingleFlight()
         self._turn = asyncio.Lock()
         self._storing: asyncio.Task[None] | None = None
         self._stored_bytes = 0

@@ -14,7 +14,9 @@ from aiokafka.errors import KafkaError
 from aiokafka.record.memory_records import MemoryRecords
 
 from kafka_sidecar.errors import EntryUnreadable
-from kafka_sidecar.loop.tasks import Pace, Shared, within
+from kafka_sidecar.loop.pace import Pace
+from kafka_sidecar.loop.single_flight import SingleFlight
+from kafka_sidecar.loop.waiting import within
 from kafka_sidecar.partition.follow.read_entries import ReadEntry, entries_from
 from kafka_sidecar.partition.log.opened_batch import size_if_small
 from kafka_sidecar.partition.log.port import EntryLog
@@ -75,7 +77,7 @@ class PartitionForSearch(Protocol):
     """The partition, as far as searches need it."""
 
     @property
-    def searches(self) -> Shared[int, Searched]: ...
+    def searches(self) -> SingleFlight[int, Searched]: ...
     @property
     def entry_log(self) -> EntryLog: ...
     @property
@@ -117,7 +119,7 @@ async def _records_of(batches: Iterable[tuple[BatchHeader, bytes | bytearray]], 
             batch = MemoryRecords(await _unfolded(header, data)).next_batch()
             assert batch is not None
             for record in batch:
-                await pace.rest()
+                await pace.maybe_yield()
                 yield TimestampAndOffset(record.offset, record.timestamp)
     except (BatchInvalid, BatchMalformed, KafkaError, ValueError, RuntimeError) as error:
         raise EntryUnreadable(f"the records of {where} can't be read: {error}") from error

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from kafka_sidecar.errors import SidecarError
-from kafka_sidecar.loop.tasks import KeptAlive
+from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL
 from kafka_sidecar.partition.fold.transactions import TransactionTable
 from kafka_sidecar.partition.log.port import EntryLog
@@ -34,7 +34,7 @@ class GapCheck:
         self._partition = partition
         self._before: Position | None = None  # the last entry before the first gap that is asked about
         self._gaps = 0  # how many there were
-        self._task = KeptAlive("gap_check", name, self._ask, on_final=partition.end_for)
+        self._task = SupervisedTask("gap_check", name, self._ask, on_final=partition.end_for)
 
     @property
     def is_in_doubt(self) -> bool:

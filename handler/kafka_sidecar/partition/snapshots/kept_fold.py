@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from kafka_sidecar.internal_topics.kept_places import WRITE_ANEW_MS
 from kafka_sidecar.internal_topics.kept_states import KeptStates
 from kafka_sidecar.loop.clock import Clock
-from kafka_sidecar.loop.tasks import in_a_thread
+from kafka_sidecar.loop.waiting import in_a_thread
 from kafka_sidecar.partition.fold import kept
 from kafka_sidecar.partition.fold.extent import Extent
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold

@@ -21,7 +21,7 @@ from typing import Final, Protocol
 from kafka_sidecar.internal_topics.kept_places import WRITE_ANEW_MS
 from kafka_sidecar.internal_topics.kept_states import KeptStates
 from kafka_sidecar.loop.clock import Clock
-from kafka_sidecar.loop.tasks import all_done, in_a_thread
+from kafka_sidecar.loop.waiting import all_done, in_a_thread
 from kafka_sidecar.partition.fold.extent import Extent
 from kafka_sidecar.partition.fold.fold import Fold
 from kafka_sidecar.partition.fold.kept_producers import KnownProducers

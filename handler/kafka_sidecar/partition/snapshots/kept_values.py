@@ -17,7 +17,7 @@ from typing import Final
 
 from kafka_sidecar.internal_topics.kept_places import Kept
 from kafka_sidecar.internal_topics.kept_states import KeptStates
-from kafka_sidecar.loop.tasks import BytesASecond
+from kafka_sidecar.loop.byte_rate import ByteRate
 from kafka_sidecar.partition.fold.extent import Extent
 from kafka_sidecar.pulsar.entry import Position
 
@@ -45,7 +45,7 @@ class KeptValues:
         self._gone: set[bytes] = set()  # of those: of no use to anybody
 
     @property
-    def rate(self) -> BytesASecond:
+    def rate(self) -> ByteRate:
         """For what is kept again and again."""
         return self._states.rate
 

@@ -13,7 +13,8 @@ import contextlib
 from typing import Final, Protocol
 
 from kafka_sidecar.errors import SidecarError
-from kafka_sidecar.loop.tasks import KeptAlive, within
+from kafka_sidecar.loop.supervised import SupervisedTask
+from kafka_sidecar.loop.waiting import within
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.partition.write.append import Append, expire, pass_on
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -46,7 +47,7 @@ class HeldAppends:
         self._wants_the_past = False
         self._for_others: set[int] = set()  # producers
         self._news = asyncio.Event()  # something has come, or is over
-        self._task = KeptAlive("held_appends", name, self._release)
+        self._task = SupervisedTask("held_appends", name, self._release)
 
     def __len__(self) -> int:
         return sum(map(len, self.appends.values()))

@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from kafka_sidecar.errors import SidecarError
-from kafka_sidecar.loop.tasks import Backoff, KeptAlive
+from kafka_sidecar.loop.backoff import Backoff
+from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.partition.fold.fold import Fold
 from kafka_sidecar.partition.fold.producer_state import ANY_SEQUENCE
 from kafka_sidecar.partition.log.basis import AGAIN_PROPERTY, BASES_PROPERTY, BASIS_PROPERTY, UNKNOWN_PRODUCER, KnownProducer
@@ -92,7 +93,7 @@ class Sender:
         self._wait_timer: asyncio.TimerHandle | None = None
         self._waiting_since = 0.0
         self.writer: LogWriter | None = None
-        self._task = KeptAlive("appender", name, self._write, on_final=appender.on_failed, backoff=Backoff(longest=MAX_DELAY))
+        self._task = SupervisedTask("appender", name, self._write, on_final=appender.on_failed, backoff=Backoff(longest=MAX_DELAY))
         self._ended: asyncio.Future[PulsarError] | None = None
         self.max_batch_size = UNKNOWN_SIZE
         self.used_at = self.made_at = self._loop.time()

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, Protocol
 
 from kafka_sidecar.errors import SidecarError
-from kafka_sidecar.loop.tasks import within
+from kafka_sidecar.loop.waiting import within
 from kafka_sidecar.partition.fold.fold import NOTHING_WRITTEN, Fold
 from kafka_sidecar.partition.fold.transactions import TransactionTable
 from kafka_sidecar.partition.log.port import EntryLog

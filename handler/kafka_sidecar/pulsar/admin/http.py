@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
-from kafka_sidecar.loop.tasks import Shared
+from kafka_sidecar.loop.single_flight import SingleFlight
 from kafka_sidecar.pulsar.admin.connections import JSON, HttpConnections, NoAnswer, NotConnected, Response
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 
@@ -42,7 +42,7 @@ class AdminHttp:
         self._urls = [one.rstrip("/") for one in url.split(",")]
         self._current = 0  # the one that answered last
         self._connections = HttpConnections(max_connections)
-        self._checks: Shared[str, Response] = Shared()  # of many topics that are missing at a time
+        self._checks: SingleFlight[str, Response] = SingleFlight()  # of many topics that are missing at a time
 
     def close(self) -> None:
         self._checks.stop()
