@@ -1,4 +1,10 @@
-"""The Kafka APIs, one file each, named by key. `APIS` is the one list; ApiVersions is made from it."""
+"""The Kafka APIs, one file each, named by key. `APIS` is the one list; ApiVersions is made from it.
+
+api       what the server knows of an API: its request, its versions, its handler
+common/   what several APIs share
+routing/  requests for another coordinator
+state/    what outlives one request
+"""
 
 from __future__ import annotations
 

@@ -1,17 +1,20 @@
-"""An elected term over an internal topic: who leads a shard of it, the log that only the leader writes, where leaders are.
+"""An elected term over an internal topic: which sidecar leads a shard, and the log that only this leader writes.
 
 It knows neither groups nor what their records mean: they bring a topic, a codec, and a state that replays records.
 
-term        loading, leading, writing; what it is about is told what is replayed, stored and over
-election    one candidate for one shard     balance    who is to lead which, and who moves when
-directory   who leads what, from stats      term_log   one shard's log, for one term
-codec       what a user's records are to the log       timers  by key, Kafka's CoordinatorTimer
-shards      the shards in this process                 leaders where the coordinator of a key is
-runtime     all of it together: the topic, the candidates, the seconds
-
-Beside it are the topics that nobody leads, and what all internal topics store.
-
-followed_topic    facts that any sidecar writes and all read      kept_states   what was worked out of logs, by key
-housekeeping      one sidecar for each internal topic lets Pulsar take what is compacted
-compactor         has partitions compacted                        internal_storage   when, and how much may go. Pure
+term          a shard's phases: waiting, loading, leading
+term_log      one shard's log, for one term
+election      one candidate for one shard, as a consumer of a Failover subscription
+directory     reads from topic stats which sidecar leads which shard
+leaders       finds the coordinator of a key
+balance       decides which sidecar is to lead which shard, and which shard moves when (pure)
+rendezvous    spreads parts over members: rendezvous hashing with bounded loads (pure)
+shards        the shards of this process
+runtime       runs the topic, the candidates and the timers
+codec         what a user's records are to the log
+timers        timers by key, as Kafka's CoordinatorTimer
+home          the namespace whose topics have short names in a shard's records
+named_topics  translates short names in a log that no sidecar of 0.3.0 has led yet
+housekeeping  elects one sidecar for each internal topic, which lets Pulsar delete what is compacted
+errors        the error that a request gets when there is no coordinator
 """

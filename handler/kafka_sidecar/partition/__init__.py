@@ -1,9 +1,15 @@
 """One Kafka partition over one Pulsar topic: the fold, what feeds it and what is answered from it.
 
-log/        what the partition needs of a log (`port`; over Pulsar in `pulsar_log`, over a model of it in the tests), and what entries hold
-fold/       entries in log order → offsets, and idempotence by Kafka's rules; pure
-write/      appends: entries in flight, receipts, resends, verdicts, those that wait
-read/       the shared reader at the end, readers of old data, the cache of batches, both ends, searches by time
-failures    entries at which the sidecar itself failed
-partition, table   all of it together
+log/        entries as Pulsar stores them, and what they mean to Kafka
+fold/       entries in log order → offsets, and idempotence by Kafka's rules (pure)
+follow/     keeps the fold at the end of the log
+write/      appends: entries in flight, receipts, retries
+read/       readers of old data, and the cache of batches
+search/     offsets by time
+snapshots/  what a partition stores of itself, so that the next sidecar need not read the whole log
+
+partition, table  one partition put together, and all that are open
+opening           how a partition begins
+tail_fold         folds the entries that the tail reader brings
+folded_entries    tells the cache, the time index and waiting consumers of a folded entry
 """

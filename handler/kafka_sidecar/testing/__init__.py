@@ -5,6 +5,7 @@
     with PulsarKafkaContainer() as kafka:
         producer = Producer({"bootstrap.servers": kafka.get_bootstrap_server()})
 
+`container` has both containers.
 `pytest_plugins = ["kafka_sidecar.testing.fixtures"]` gives the fixtures. Needs the extra `[testcontainers]`.
 """
 

@@ -1,6 +1,14 @@
 """The records of `__consumer_offsets` as Kafka encodes them (group-coordinator/…/common/message).
 
 A key begins with its kind as an int16, a value with its version.
+
+codec         the records as the log has them
+offsets       committed offsets: key kinds 0 and 1
+classic       classic groups: key kind 2
+consumer      groups of KIP-848: key kinds 3 to 8, and 16
+pending       offsets of open transactions: a key kind of our own
+subscription  what members of classic groups subscribe to and are assigned
+translated    records with other names for their topics
 """
 
 from __future__ import annotations

@@ -5,4 +5,5 @@ files     its directories, renamed into place; compaction
 iceberg   the same in a table
 write     the driver of an archive
 replay    an archive's records, written into topics in their order
+command, replay_command   `kafka-sidecar pipeline archive`, and `replay`
 """

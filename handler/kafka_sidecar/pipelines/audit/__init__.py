@@ -4,4 +4,5 @@ measure   what is found out, as DataFrames
 causes    why offsets have no record, as verify tells it
 report    a page with plots that needs nothing else
 audit     the driver
+command   `kafka-sidecar pipeline audit`
 """

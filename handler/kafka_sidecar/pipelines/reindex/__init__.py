@@ -5,4 +5,5 @@ heads      what of a partition has no index, and in which pieces it is read
 entries    Spark's data source: the pieces, read on executors
 batches    its rows as the batches that are written, with the places of their records
 run        the driver: rounds until nothing without an index is left, then a mirror of the rest
+command    `kafka-sidecar pipeline reindex`
 """

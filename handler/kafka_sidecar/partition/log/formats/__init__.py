@@ -1,5 +1,11 @@
-"""How the records of Kafka's producers are stored. A topic says in which format its entries are written (`entry.format`); in which one
-an entry was written, the entry says itself. So both may follow each other in one log.
+"""How the records of Kafka's producers are stored. A topic says in which format new entries are written (`entry.format`). Each entry
+says in which format it was written, so both may follow each other in one log.
+
+entry_format  what a format has to do
+kafka         record batches as their producers sent them
+pulsar        a record is a message of an ordinary Pulsar batch
+chunk         a part of a large native message (PIP-37)
+encrypted     a native message that only its own consumers can read
 """
 
 from __future__ import annotations
