@@ -11,13 +11,14 @@
 #   make simulate-coordinators   elections, terms and followed topics of several sidecars, likewise
 #   make simulate-fleets   whole sidecars and their clients, likewise
 #   make coverage   what the fast tests leave out, the least covered first
+#   make tidy    counts what is untidy; tests/tidy.json has the numbers, which may only fall
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.set-up
 
-.PHONY: simulate simulate-coordinators simulate-fleets image test-kubernetes golden demo run check smoke test soak test-fast coverage lint fmt bench bench-quick simulate-mutants proto messages lock docs clean
+.PHONY: simulate simulate-coordinators simulate-fleets image test-kubernetes golden demo run check smoke test soak test-fast coverage tidy lint fmt bench bench-quick simulate-mutants proto messages lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -121,6 +122,9 @@ messages: $(READY)
 
 golden: $(READY)
 	@$(BIN)/python -m tests.chart.golden
+
+tidy: $(READY)
+	@$(BIN)/python -m tools.tidy
 
 docs: $(READY)
 	@$(BIN)/python -m tools.docs
