@@ -31,8 +31,8 @@ def test_what_is_no_member_is_said_to_be_none(data: bytes) -> None:
 
 
 def test_the_later_word_of_a_node_counts() -> None:
-    assert SEEN.counts_more(Seen(2, OWN), Seen(1, OTHER))
-    assert not SEEN.counts_more(Seen(1, OWN), Seen(1, OTHER))
+    assert SEEN.supersedes(Seen(2, OWN), Seen(1, OTHER))
+    assert not SEEN.supersedes(Seen(1, OWN), Seen(1, OTHER))
 
 
 async def test_others_of_the_same_fleet_are_told_and_how_long_ago_they_were_seen() -> None:
@@ -42,7 +42,7 @@ async def test_others_of_the_same_fleet_are_told_and_how_long_ago_they_were_seen
     members = RecentMembers(
         nothing, nothing, "public/__kafka", OWN, "public/default", lambda member, ago: seen.append((member, ago)), clock, new_id
     )
-    members._on_news("public/default 1", Seen(7_500, OTHER))
-    members._on_news("public/default 0", Seen(7_500, OWN))  # before it was started again
-    members._on_news("public/elsewhere 1", Seen(7_500, Member(1, "elsewhere", 9092)))
+    members._on_change("public/default 1", Seen(7_500, OTHER))
+    members._on_change("public/default 0", Seen(7_500, OWN))  # before it was started again
+    members._on_change("public/elsewhere 1", Seen(7_500, Member(1, "elsewhere", 9092)))
     assert seen == [(OTHER, 2.5)]

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 import pytest_asyncio
 
-from kafka_sidecar.internal_topics import followed_topic
+from kafka_sidecar.internal_topics import shared_map
 from kafka_sidecar.internal_topics.compacted_topic import DELETES
 from kafka_sidecar.internal_topics.log_starts import LogStarts, log_starts, stored_starts
 from kafka_sidecar.internal_topics.moved_start import MovedStart
@@ -37,7 +37,7 @@ def topic() -> InternalTopic:
 
 @pytest_asyncio.fixture
 async def opened(topic: InternalTopic, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Open]:
-    monkeypatch.setattr(followed_topic, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(shared_map, "LOOK_SECONDS", 0.02)
     there: list[LogStarts] = []
 
     def begin() -> LogStarts:
@@ -278,7 +278,7 @@ async def test_what_compaction_took_before_its_writer_had_the_receipt_counts_and
 async def test_the_deletion_of_a_lesser_value_makes_nobody_forget_what_counts_more(
     topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(followed_topic, "LEFT_OUT_ENTRIES", 3)
+    monkeypatch.setattr(shared_map, "LEFT_OUT_ENTRIES", 3)
     mine, middle = opened(), MovedStart(Position(5, 5), 50)
     await mine.put(PARTITION, LATE)
     readers, topic.readers = topic.readers, []  # it is away
@@ -327,7 +327,7 @@ async def test_a_topic_that_was_there_is_not_missing_because_a_broker_says_so_on
 
 
 async def test_what_is_not_read_in_time_can_not_be_told(topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followed_topic, "CURRENT_SECONDS", 0.02)
+    monkeypatch.setattr(shared_map, "CURRENT_SECONDS", 0.02)
     mine = opened()
     await mine.put(PARTITION, EARLY)
     for reader in topic.readers:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kafka_sidecar.fleet.member import Member
-from kafka_sidecar.internal_topics.followed_topic import Facts, FollowedTopic
+from kafka_sidecar.internal_topics.shared_map import MergeRule, SharedMap
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
 from kafka_sidecar.loop.supervised import SupervisedTask
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
     member: Member
 
 
-class _Seen(Facts[Seen]):
+class _Seen(MergeRule[Seen]):
     def encode(self, value: Seen) -> bytes:
         return json.dumps([value.at_ms, *value.member]).encode()
 
@@ -51,7 +51,7 @@ class _Seen(Facts[Seen]):
             case _:
                 raise ValueError("it is no member")
 
-    def counts_more(self, value: Seen, other: Seen) -> bool:
+    def supersedes(self, value: Seen, other: Seen) -> bool:
         """The last place of a node that was started again somewhere else."""
         return value.at_ms > other.at_ms
 
@@ -75,7 +75,7 @@ class RecentMembers:
         self._prefix = f"{topics_namespace} "
         self._on_seen = on_seen
         self._clock = clock
-        self._stored = FollowedTopic(client, admin, topic_in(namespace), SEEN, clock, new_id, self._on_news)
+        self._stored = SharedMap(client, admin, topic_in(namespace), SEEN, clock, new_id, self._on_change)
         self._putting = SupervisedTask("recent_members", namespace, self._put_again_and_again)
 
     @property
@@ -111,6 +111,6 @@ class RecentMembers:
         await self._stored.put(f"{self._prefix}{self._own.node_id}", Seen(now, self._own))
         self._stored.forget({key: seen for key, seen in self._stored.values.items() if now - seen.at_ms > KEPT_SECONDS * 1_000})
 
-    def _on_news(self, key: str, seen: Seen) -> None:
+    def _on_change(self, key: str, seen: Seen) -> None:
         if key.startswith(self._prefix) and seen.member.node_id != self._own.node_id:
             self._on_seen(seen.member, (self._clock.wall() - seen.at_ms) / 1_000)

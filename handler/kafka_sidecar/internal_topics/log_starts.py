@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kafka_sidecar.internal_topics.followed_topic import Facts, FollowedTopic, stored_values
 from kafka_sidecar.internal_topics.moved_start import MovedStart
+from kafka_sidecar.internal_topics.shared_map import MergeRule, SharedMap, stored_values
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
 from kafka_sidecar.pulsar.ports import Admin, Client
 
-LogStarts = FollowedTopic[MovedStart]
+LogStarts = SharedMap[MovedStart]
 
 
-class _Moves(Facts[MovedStart]):
+class _Moves(MergeRule[MovedStart]):
     def encode(self, value: MovedStart) -> bytes:
         return value.encode()
 
     def decode(self, data: bytes) -> MovedStart:
         return MovedStart.decode(data)
 
-    def counts_more(self, value: MovedStart, other: MovedStart) -> bool:
+    def supersedes(self, value: MovedStart, other: MovedStart) -> bool:
         return value > other
 
 
@@ -38,7 +38,7 @@ def topic_in(namespace: str) -> str:
 def log_starts(
     client: Client, admin: Admin, namespace: str, clock: Clock, new_id: NewId, on_moved: Callable[[str, MovedStart], None]
 ) -> LogStarts:
-    return FollowedTopic(client, admin, topic_in(namespace), MOVES, clock, new_id, on_moved)
+    return SharedMap(client, admin, topic_in(namespace), MOVES, clock, new_id, on_moved)
 
 
 async def stored_starts(client: Client, admin: Admin, namespace: str) -> dict[str, MovedStart]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_sidecar.internal_topics.followed_topic import Facts, FollowedTopic, stored_values
+from kafka_sidecar.internal_topics.shared_map import MergeRule, SharedMap, stored_values
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.ports import Admin, Client
 
-TransactionalPartitions = FollowedTopic[Position]
+TransactionalPartitions = SharedMap[Position]
 
 
-class _Beginnings(Facts[Position]):
+class _Beginnings(MergeRule[Position]):
     def encode(self, value: Position) -> bytes:
         return b"%d:%d" % value
 
@@ -25,7 +25,7 @@ class _Beginnings(Facts[Position]):
         ledger, entry = data.split(b":")
         return Position(int(ledger), int(entry))
 
-    def counts_more(self, value: Position, other: Position) -> bool:
+    def supersedes(self, value: Position, other: Position) -> bool:
         return value < other
 
 
@@ -37,7 +37,7 @@ def topic_in(namespace: str) -> str:
 
 
 def transactional_partitions(client: Client, admin: Admin, namespace: str, clock: Clock, new_id: NewId) -> TransactionalPartitions:
-    return FollowedTopic(client, admin, topic_in(namespace), BEGINNINGS, clock, new_id)
+    return SharedMap(client, admin, topic_in(namespace), BEGINNINGS, clock, new_id)
 
 
 async def stored_beginnings(client: Client, admin: Admin, namespace: str) -> dict[str, Position]:

@@ -1,6 +1,6 @@
 """Coordinators of several sidecars, in virtual time: elections, terms, transactions, and topics that all follow, over a modelled Pulsar.
 
-    clients ──▶ Fleet: FleetMember ── CoordinatorRuntime, coordinators, FollowedTopic (the product's) ──▶ tests.model.cluster
+    clients ──▶ Fleet: FleetMember ── CoordinatorRuntime, coordinators, SharedMap (the product's) ──▶ tests.model.cluster
                    ▲                                                                                 │
     faults ────────┘                                     checks: each log, not compacted ◀───────────┘
 

@@ -11,7 +11,7 @@ from kafka_sidecar.coordination.housekeeping import Housekeeping
 from kafka_sidecar.coordination.leaders import Identity
 from kafka_sidecar.coordination.runtime import CoordinatorRuntime, InternalTopic
 from kafka_sidecar.fleet.peers import Peers
-from kafka_sidecar.internal_topics.followed_topic import Facts, FollowedTopic
+from kafka_sidecar.internal_topics.shared_map import MergeRule, SharedMap
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import WRITER_PREFIX
 from kafka_sidecar.partition.table import PartitionTable
@@ -44,14 +44,14 @@ T = TypeVar("T")
 OnLed = Callable[[str, Any, State], None]
 
 
-class Greatest(Facts[int]):
+class Greatest(MergeRule[int]):
     def encode(self, value: int) -> bytes:
         return b"%d" % value
 
     def decode(self, data: bytes) -> int:
         return int(data)
 
-    def counts_more(self, value: int, other: int) -> bool:
+    def supersedes(self, value: int, other: int) -> bool:
         return value > other
 
 
@@ -118,7 +118,7 @@ class Member(Machine):
         )  # fmt: skip
         self.transactions.control_address = self.runtime.control_address
         self.transactions.ensure_candidate()
-        self.followed = FollowedTopic(client, admin, FOLLOWED, Greatest(), clock, new_id)
+        self.followed = SharedMap(client, admin, FOLLOWED, Greatest(), clock, new_id)
         self.followed.start()
         led = [self.runtime.topic, self.groups.topic, self.transactions.topic]
         self.housekeeping = Housekeeping(client, admin, NAMESPACE, led, [FOLLOWED], [], self._retention_minutes, clock, new_id)

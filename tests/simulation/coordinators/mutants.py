@@ -9,7 +9,7 @@ from typing import Any, Final
 from kafka_sidecar.coordination.home import Home
 from kafka_sidecar.coordination.term import Term
 from kafka_sidecar.coordination.term_log import PulsarTermLog
-from kafka_sidecar.internal_topics.followed_topic import FollowedTopic
+from kafka_sidecar.internal_topics.shared_map import SharedMap
 from kafka_sidecar.pulsar.producer import SHARED
 from kafka_sidecar.transactions.shard import Shard
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -38,7 +38,7 @@ def _take_for_own(self: Home, namespace: str) -> None:
     self.namespace = namespace
 
 
-async def _unasked(self: FollowedTopic[Any]) -> int:
+async def _unasked(self: SharedMap[Any]) -> int:
     self._question += 1
     return self._question
 
@@ -101,7 +101,7 @@ MUTANTS: Final = {
         "a short name means what it means to whoever reads it", "kafka_sidecar.coordination.home.Home.learn", lambda _: _take_for_own
     ),
     "asks-nobody": Mutant(
-        "a followed topic is not read to its end", "kafka_sidecar.internal_topics.followed_topic.FollowedTopic._read_on", lambda _: _unasked
+        "a followed topic is not read to its end", "kafka_sidecar.internal_topics.shared_map.SharedMap._read_on", lambda _: _unasked
     ),
 }
 

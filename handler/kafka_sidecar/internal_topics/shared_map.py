@@ -1,6 +1,6 @@
 """A compacted internal topic that every sidecar follows, and any may write: facts of which one counts more than another, whoever states it.
 
-    put ──▶ the topic ──▶ all sidecars: `on_news`
+    put ──▶ the topic ──▶ all sidecars: `on_change`
       │ stored                 ▲
       └──▶ who asked           └── from its beginning, when a sidecar starts
 
@@ -73,7 +73,7 @@ NOWHERE: Final = Position(-1, -1)
 V = TypeVar("V")
 
 
-class Facts(Protocol[V]):
+class MergeRule(Protocol[V]):
     """The values of a topic."""
 
     def encode(self, value: V) -> bytes: ...
@@ -81,7 +81,7 @@ class Facts(Protocol[V]):
         """ValueError where it isn't one."""
         ...
 
-    def counts_more(self, value: V, other: V) -> bool:
+    def supersedes(self, value: V, other: V) -> bool:
         """Whether `value` is to be believed where both were stated."""
         ...
 
@@ -93,31 +93,31 @@ def log_of(topic: str) -> str:
 def _nobody(_: str, __: object) -> None: ...
 
 
-class FollowedTopic(Generic[V]):
+class SharedMap(Generic[V]):
     def __init__(
         self,
         client: Client,
         admin: Admin,
         topic: str,
-        facts: Facts[V],
+        facts: MergeRule[V],
         clock: Clock,
         new_id: NewId,
-        on_news: Callable[[str, V], None] = _nobody,
+        on_change: Callable[[str, V], None] = _nobody,
     ) -> None:
         self._client = client
         self._admin = admin
         self.topic = topic
-        self._facts = facts
+        self._rule = facts
         self._clock = clock
         self._new_id = new_id
-        self._on_news = on_news
+        self._on_change = on_change
         self._values: dict[str, V] = {}
         self._read: dict[str, V] | None = None  # what has been read so far, while loading
         self._read_deleted: set[str] = set()  # keys of which a deletion was read meanwhile
         self._loaded = asyncio.Event()
         self._writes: KeyedWrites | None = None
         self._opening = asyncio.Lock()
-        self._lesser: dict[str, None] = {}  # in order; keys of which a value was read behind one that counts more
+        self._superseded: dict[str, None] = {}  # in order; keys of which a value was read behind one that counts more
         self._deleted: dict[str, V] = {}  # what is to be deleted
         self._puts: Counter[str] = Counter()  # under way
         self._deletions: dict[str, Position] = {}  # of these keys: the last that was read
@@ -171,11 +171,11 @@ class FollowedTopic(Generic[V]):
         await self._loaded.wait()
         writes = await self._writer_before_long()
         known = self._values.get(key)
-        if known is not None and not self._facts.counts_more(value, known):
+        if known is not None and not self._rule.supersedes(value, known):
             return
         self._puts[key] += 1
         try:
-            self._take_own(key, value, await writes.send(key.encode(), self._facts.encode(value)))
+            self._take_own(key, value, await writes.send(key.encode(), self._rule.encode(value)))
         finally:
             self._puts[key] -= 1
             if not self._puts[key]:
@@ -214,20 +214,20 @@ class FollowedTopic(Generic[V]):
 
         Another sidecar may have done so by now, or have stored what counts even more. So all is read first: compaction keeps the last.
         """
-        while self._lesser or self._deleted:
+        while self._superseded or self._deleted:
             try:
                 await self.all_now()
             except PulsarError as error:  # also one that is final elsewhere: what is owed stays owed
                 raise Unavailable(f"{self.topic} can't be read to its end: {error}") from error
-            lesser, self._lesser = self._lesser, {}
+            lesser, self._superseded = self._superseded, {}
             deleted, self._deleted = self._deleted, {}
             try:
                 writes = await self._writer()
-                stored = [writes.send(key.encode(), self._facts.encode(self._values[key])) for key in lesser if key in self._values]
-                stored += [writes.send_deletion(key.encode(), self._facts.encode(value)) for key, value in deleted.items()]
+                stored = [writes.send(key.encode(), self._rule.encode(self._values[key])) for key in lesser if key in self._values]
+                stored += [writes.send_deletion(key.encode(), self._rule.encode(value)) for key, value in deleted.items()]
                 await asyncio.gather(*stored)
             except BaseException:
-                self._lesser = lesser | self._lesser
+                self._superseded = lesser | self._superseded
                 self._deleted = deleted | self._deleted
                 raise
 
@@ -334,15 +334,15 @@ class FollowedTopic(Generic[V]):
         read, self._read = self._read or {}, None
         for key in read:
             known = None if key in self._read_deleted else self._values.get(key)
-            if known is not None and self._facts.counts_more(known, read[key]):
+            if known is not None and self._rule.supersedes(known, read[key]):
                 read[key] = known
-                self._lesser[key] = None
+                self._superseded[key] = None
         before, self._values = self._values, read
-        if self._lesser:
+        if self._superseded:
             self._mending.start()
         for key, value in read.items():
             if before.get(key) != value:
-                self._on_news(key, value)
+                self._on_change(key, value)
 
     async def _wait_for_topic(self) -> None:
         while not await self._is_there("so what other sidecars put there is not heard of"):
@@ -358,7 +358,7 @@ class FollowedTopic(Generic[V]):
             return
         key = message.key.decode()
         if message.value:
-            self._take(key, self._facts.decode(message.value))
+            self._take(key, self._rule.decode(message.value))
         else:
             self._take_deletion(key, deleted_by(message))
             if key in self._puts:
@@ -367,13 +367,13 @@ class FollowedTopic(Generic[V]):
     def _take(self, key: str, value: V) -> None:
         values = self._values if self._read is None else self._read
         known = values.get(key)
-        if known is not None and self._facts.counts_more(known, value):
+        if known is not None and self._rule.supersedes(known, value):
             self._owe(key)
             return
-        self._lesser.pop(key, None)
+        self._superseded.pop(key, None)
         values[key] = value
         if known != value and self._read is None:
-            self._on_news(key, value)
+            self._on_change(key, value)
 
     def _take_own(self, key: str, value: V, stored_at: Position) -> None:
         """What this process has stored is known at once, also where what is being read comes to nothing. But the reader may have come here
@@ -390,7 +390,7 @@ class FollowedTopic(Generic[V]):
             return
         # Compaction has left it out where the reader did not bring it: for a deletion, or for something lesser that landed behind it.
         known = (self._values if read is None else read).get(key)
-        if known is not None and self._facts.counts_more(value, known):
+        if known is not None and self._rule.supersedes(value, known):
             self._take(key, value)
             self._owe(key)
 
@@ -398,19 +398,19 @@ class FollowedTopic(Generic[V]):
         """Of a value, or of whatever there is, as sidecars of 0.2 wrote it."""
         values = self._values if self._read is None else self._read
         known = values.get(key)
-        deleted = None if encoded is None else self._facts.decode(encoded)
-        if known is not None and deleted is not None and self._facts.counts_more(known, deleted):
+        deleted = None if encoded is None else self._rule.decode(encoded)
+        if known is not None and deleted is not None and self._rule.supersedes(known, deleted):
             self._owe(key)
         else:
             values.pop(key, None)
-            self._lesser.pop(key, None)
+            self._superseded.pop(key, None)
             before = self._values.get(key)
-            if self._read is not None and not (before is not None and deleted is not None and self._facts.counts_more(before, deleted)):
+            if self._read is not None and not (before is not None and deleted is not None and self._rule.supersedes(before, deleted)):
                 self._read_deleted.add(key)
 
     def _owe(self, key: str) -> None:
         """What counts is to be written again, behind what was read."""
-        self._lesser[key] = None
+        self._superseded[key] = None
         if self._read is None:
             self._mending.start()
 
@@ -480,7 +480,7 @@ class _Uncompacted(NamedTuple):
         return await self.client.reader(self.topic, start, events, purpose="load")
 
 
-async def stored_values(client: Client, admin: Admin, topic: str, facts: Facts[V]) -> dict[str, V]:
+async def stored_values(client: Client, admin: Admin, topic: str, facts: MergeRule[V]) -> dict[str, V]:
     """All that a topic has now, for who looks once and writes nothing. May raise PulsarError."""
     values: dict[str, V] = {}
     if not await admin.topics.is_partitioned(topic):
@@ -506,15 +506,15 @@ async def stored_values(client: Client, admin: Admin, topic: str, facts: Facts[V
     return values
 
 
-def _put(values: dict[str, V], message: Message, facts: Facts[V]) -> None:
+def _put(values: dict[str, V], message: Message, facts: MergeRule[V]) -> None:
     assert message.key is not None
     key, deleted = message.key.decode(), deleted_by(message)
     known = values.get(key)
     if message.value:
         value = facts.decode(message.value)
-        if known is None or not facts.counts_more(known, value):
+        if known is None or not facts.supersedes(known, value):
             values[key] = value
-    elif known is None or deleted is None or not facts.counts_more(known, facts.decode(deleted)):
+    elif known is None or deleted is None or not facts.supersedes(known, facts.decode(deleted)):
         values.pop(key, None)
 
 

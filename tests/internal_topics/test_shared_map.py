@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from kafka_sidecar.internal_topics.followed_topic import GONE_SECONDS, FollowedTopic, _Following
+from kafka_sidecar.internal_topics.shared_map import GONE_SECONDS, SharedMap, _Following
 from kafka_sidecar.loop.clock import SYSTEM_CLOCK
 from kafka_sidecar.loop.ids import new_id
 from kafka_sidecar.pulsar.entry import Position, RawEntry
@@ -17,7 +17,7 @@ from tests.support.virtual_time import in_virtual_time
 
 
 class Numbers:
-    """Facts of which the greater counts."""
+    """MergeRule of which the greater counts."""
 
     def encode(self, value: int) -> bytes:
         return b"%d" % value
@@ -25,7 +25,7 @@ class Numbers:
     def decode(self, data: bytes) -> int:
         return int(data)
 
-    def counts_more(self, value: int, other: int) -> bool:
+    def supersedes(self, value: int, other: int) -> bool:
         return value > other
 
 
@@ -49,13 +49,13 @@ class Broker:
         raise Unavailable("no broker")
 
 
-def followed(broker: Broker) -> FollowedTopic[int]:
-    topic = FollowedTopic(cast(Any, broker), cast(Any, broker), "facts", Numbers(), SYSTEM_CLOCK, new_id)
+def followed(broker: Broker) -> SharedMap[int]:
+    topic = SharedMap(cast(Any, broker), cast(Any, broker), "facts", Numbers(), SYSTEM_CLOCK, new_id)
     topic.start()
     return topic
 
 
-async def believes(topic: FollowedTopic[int]) -> bool:
+async def believes(topic: SharedMap[int]) -> bool:
     """Whether it concludes that nobody has stored anything."""
     try:
         assert await topic.of_now("x") is None
