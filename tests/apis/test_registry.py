@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_sidecar.apis import APIS, COORDINATED
+from kafka_sidecar.apis import APIS
 from kafka_sidecar.apis.api import AnyApi
 
 
@@ -54,4 +54,4 @@ def test_no_python_hides_grpcio_and_generated_code_is_where_it_belongs() -> None
 def test_every_api_that_is_passed_on_is_taken_by_the_sidecar_that_it_is_passed_on_to() -> None:
     apis = Path(__file__).parents[2] / "handler/kafka_sidecar/apis"
     passed_on = {path for path in apis.glob("a*_*.py") if re.search("to_coordinator|ask_peer", path.read_text())}
-    assert {int(path.name[1:3]) for path in passed_on} == COORDINATED
+    assert {int(path.name[1:3]) for path in passed_on} == {api.key for api in APIS if api.is_passed_on}

@@ -133,9 +133,6 @@ APIS: Final[tuple[AnyApi, ...]] = (
     a75_describe_topic_partitions.API,
 )
 
-# Requests that sidecars pass on to each other: those about groups.
-COORDINATED: Final = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 22, 24, 25, 26, 28, 42, 47, 65, 66, 68, 69})
-
 BY_KEY: Final[dict[int, AnyApi]] = {api.key: api for api in APIS}
 assert len(BY_KEY) == len(APIS), "two APIs have one key"
 

@@ -93,4 +93,6 @@ def _refuse(_: Call, request: OffsetCommitRequest, error: ErrorCode) -> OffsetCo
     )
 
 
-API: Final = Api("OffsetCommit", OffsetCommitRequest, OffsetCommitResponse, 2, 10, to_coordinator_in_turn(_handle, _refuse, _unknown))
+API: Final = Api(
+    "OffsetCommit", OffsetCommitRequest, OffsetCommitResponse, 2, 10, to_coordinator_in_turn(_handle, _refuse, _unknown), is_passed_on=True
+)

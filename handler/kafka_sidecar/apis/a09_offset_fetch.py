@@ -319,4 +319,4 @@ async def _handle(services: Services, call: Call, request: OffsetFetchRequest) -
     return await in_time(call, _handle_one(services, call, request), _refuse(call, request, LATE_GROUP))
 
 
-API: Final = Api("OffsetFetch", OffsetFetchRequest, OffsetFetchResponse, 1, 10, _handle, ends_with_client=True)
+API: Final = Api("OffsetFetch", OffsetFetchRequest, OffsetFetchResponse, 1, 10, _handle, ends_with_client=True, is_passed_on=True)

@@ -60,4 +60,4 @@ def _response(joined: members.JoinResult) -> JoinGroupResponse:
 
 _routed: Final = joining_in_full(to_coordinator(_handle, _refuse))
 
-API: Final = Api("JoinGroup", JoinGroupRequest, JoinGroupResponse, 0, 9, _routed, ends_with_client=True)
+API: Final = Api("JoinGroup", JoinGroupRequest, JoinGroupResponse, 0, 9, _routed, ends_with_client=True, is_passed_on=True)

@@ -26,4 +26,4 @@ def _refuse(_: Call, __: HeartbeatRequest, error: ErrorCode) -> HeartbeatRespons
     return HeartbeatResponse(error_code=ErrorCode.NONE if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
 
 
-API: Final = Api("Heartbeat", HeartbeatRequest, HeartbeatResponse, 0, 4, to_coordinator(_handle, _refuse))
+API: Final = Api("Heartbeat", HeartbeatRequest, HeartbeatResponse, 0, 4, to_coordinator(_handle, _refuse), is_passed_on=True)

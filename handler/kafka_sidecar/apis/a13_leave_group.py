@@ -37,4 +37,4 @@ def _refuse(_: Call, __: LeaveGroupRequest, error: ErrorCode) -> LeaveGroupRespo
     return LeaveGroupResponse(error_code=error)
 
 
-API: Final = Api("LeaveGroup", LeaveGroupRequest, LeaveGroupResponse, 0, 5, to_coordinator_in_turn(_handle, _refuse))
+API: Final = Api("LeaveGroup", LeaveGroupRequest, LeaveGroupResponse, 0, 5, to_coordinator_in_turn(_handle, _refuse), is_passed_on=True)

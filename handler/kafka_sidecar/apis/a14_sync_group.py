@@ -37,4 +37,4 @@ def _response(synced: members.SyncResult) -> SyncGroupResponse:
 
 _routed: Final = syncing_in_full(to_coordinator(_handle, _refuse))
 
-API: Final = Api("SyncGroup", SyncGroupRequest, SyncGroupResponse, 0, 5, _routed, ends_with_client=True)
+API: Final = Api("SyncGroup", SyncGroupRequest, SyncGroupResponse, 0, 5, _routed, ends_with_client=True, is_passed_on=True)

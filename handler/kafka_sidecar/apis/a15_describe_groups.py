@@ -84,4 +84,4 @@ def _described(group: ClassicGroup) -> DescribedGroup:
     )
 
 
-API: Final = Api("DescribeGroups", DescribeGroupsRequest, DescribeGroupsResponse, 0, 6, _handle, ends_with_client=True)
+API: Final = Api("DescribeGroups", DescribeGroupsRequest, DescribeGroupsResponse, 0, 6, _handle, ends_with_client=True, is_passed_on=True)

@@ -57,4 +57,4 @@ def _type(group: Group) -> str:
     return CLASSIC if isinstance(group, ClassicGroup) else CONSUMER
 
 
-API: Final = Api("ListGroups", ListGroupsRequest, ListGroupsResponse, 0, 5, _handle, ends_with_client=True)
+API: Final = Api("ListGroups", ListGroupsRequest, ListGroupsResponse, 0, 5, _handle, ends_with_client=True, is_passed_on=True)

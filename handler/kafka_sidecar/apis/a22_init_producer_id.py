@@ -50,4 +50,4 @@ def handle(services: Services, call: Call, request: InitProducerIdRequest) -> Re
     return _handle_transactional(services, call, request)
 
 
-API: Final = Api("InitProducerId", InitProducerIdRequest, InitProducerIdResponse, 0, 5, handle)
+API: Final = Api("InitProducerId", InitProducerIdRequest, InitProducerIdResponse, 0, 5, handle, is_passed_on=True)

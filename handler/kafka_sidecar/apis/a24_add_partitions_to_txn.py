@@ -155,5 +155,11 @@ def _told(call: Call, error: ErrorCode) -> ErrorCode:
 
 
 API: Final = Api(
-    "AddPartitionsToTxn", AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, 0, 5, to_coordinator(_handle, _refuse, _OF_TRANSACTION)
+    "AddPartitionsToTxn",
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    0,
+    5,
+    to_coordinator(_handle, _refuse, _OF_TRANSACTION),
+    is_passed_on=True,
 )

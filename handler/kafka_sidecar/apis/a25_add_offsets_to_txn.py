@@ -36,4 +36,12 @@ def _refuse(call: Call, _: AddOffsetsToTxnRequest, error: ErrorCode) -> AddOffse
     return AddOffsetsToTxnResponse(error_code=error)
 
 
-API: Final = Api("AddOffsetsToTxn", AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, 0, 4, to_coordinator(_handle, _refuse, TRANSACTIONS))
+API: Final = Api(
+    "AddOffsetsToTxn",
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    0,
+    4,
+    to_coordinator(_handle, _refuse, TRANSACTIONS),
+    is_passed_on=True,
+)

@@ -37,4 +37,4 @@ def _refuse(call: Call, _: EndTxnRequest, error: ErrorCode) -> EndTxnResponse:
     return EndTxnResponse(error_code=error)
 
 
-API: Final = Api("EndTxn", EndTxnRequest, EndTxnResponse, 0, 5, to_coordinator(_handle, _refuse, TRANSACTIONS))
+API: Final = Api("EndTxn", EndTxnRequest, EndTxnResponse, 0, 5, to_coordinator(_handle, _refuse, TRANSACTIONS), is_passed_on=True)

@@ -93,5 +93,11 @@ def _refuse(_: Call, request: TxnOffsetCommitRequest, error: ErrorCode) -> TxnOf
 
 
 API: Final = Api(
-    "TxnOffsetCommit", TxnOffsetCommitRequest, TxnOffsetCommitResponse, 0, 5, to_coordinator_in_turn(_handle, _refuse, _unknown)
+    "TxnOffsetCommit",
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    0,
+    5,
+    to_coordinator_in_turn(_handle, _refuse, _unknown),
+    is_passed_on=True,
 )

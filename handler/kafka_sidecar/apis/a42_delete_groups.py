@@ -37,4 +37,4 @@ async def _handle(services: Services, call: Call, request: DeleteGroupsRequest) 
     return DeleteGroupsResponse(results=await fan_out(services, call, parts, request.groups_names))
 
 
-API: Final = Api("DeleteGroups", DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, _handle)
+API: Final = Api("DeleteGroups", DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, _handle, is_passed_on=True)

@@ -39,4 +39,4 @@ def _refuse(_: Call, __: OffsetDeleteRequest, error: ErrorCode) -> OffsetDeleteR
     return OffsetDeleteResponse(error_code=error)
 
 
-API: Final = Api("OffsetDelete", OffsetDeleteRequest, OffsetDeleteResponse, 0, 0, to_coordinator(_handle, _refuse))
+API: Final = Api("OffsetDelete", OffsetDeleteRequest, OffsetDeleteResponse, 0, 0, to_coordinator(_handle, _refuse), is_passed_on=True)

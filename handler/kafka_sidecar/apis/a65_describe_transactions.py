@@ -56,4 +56,13 @@ def _refused(transactional_id: str, error: ErrorCode) -> TransactionState:
     return TransactionState(transactional_id=transactional_id, error_code=error)
 
 
-API: Final = Api("DescribeTransactions", DescribeTransactionsRequest, DescribeTransactionsResponse, 0, 0, _handle, ends_with_client=True)
+API: Final = Api(
+    "DescribeTransactions",
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    0,
+    0,
+    _handle,
+    ends_with_client=True,
+    is_passed_on=True,
+)

@@ -64,4 +64,6 @@ async def _list(services: Services, call: Call, request: ListTransactionsRequest
     return ListTransactionsResponse(transaction_states=listed, unknown_state_filters=unknown)
 
 
-API: Final = Api("ListTransactions", ListTransactionsRequest, ListTransactionsResponse, 0, 2, _handle, ends_with_client=True)
+API: Final = Api(
+    "ListTransactions", ListTransactionsRequest, ListTransactionsResponse, 0, 2, _handle, ends_with_client=True, is_passed_on=True
+)

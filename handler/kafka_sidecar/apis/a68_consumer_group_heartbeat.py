@@ -132,4 +132,5 @@ API: Final = Api(
     0,
     1,
     to_coordinator_in_turn(_handle, _refuse),
+    is_passed_on=True,
 )

@@ -99,4 +99,13 @@ def _assignment(group: ConsumerGroup, assignment: records.Assignment) -> Assignm
     )
 
 
-API: Final = Api("ConsumerGroupDescribe", ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, 0, 1, _handle, ends_with_client=True)
+API: Final = Api(
+    "ConsumerGroupDescribe",
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    0,
+    1,
+    _handle,
+    ends_with_client=True,
+    is_passed_on=True,
+)

@@ -173,6 +173,8 @@ class Api(Generic[Req]):
     # A question or a wait: nothing is left of it when its client goes. A member that joins stays until its session
     # ends, only its answer is for nobody. All that changes something runs to its end.
     ends_with_client: bool = False
+    # Sidecars pass its requests on to each other: to the coordinator of the group or transactional id.
+    is_passed_on: bool = False
     # The lowest version that ApiVersions tells, where that is not the lowest that is served.
     advertised_lowest: int | None = None
 

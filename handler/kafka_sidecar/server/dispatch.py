@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from kafka_sidecar.apis import BY_KEY, COORDINATED
+from kafka_sidecar.apis import BY_KEY
 from kafka_sidecar.apis.a18_api_versions import unsupported_version
 from kafka_sidecar.apis.api import AnyApi, BegunRequest, Call, Client, Result, ServicesOf
 from kafka_sidecar.apis.common.late import LATE_AFTER_SECONDS
@@ -84,7 +84,7 @@ class Dispatcher:
                 return ordinary
         header = read_header(frame)
         route = _route(header.api_key, header.api_version)
-        if forwarded and header.api_key not in COORDINATED:
+        if forwarded and (route is None or not route.api.is_passed_on):
             raise ProtocolError(f"API {header.api_key} is not passed on")
         if route is None:
             return self._refused(header)
