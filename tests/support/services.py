@@ -389,6 +389,7 @@ class Sidecar:
         self.shard.term.depose("end")
         self.transactions.coordinator.shards[0].term.depose("end")
         await self.table.close()
+        await self.catalog.lost.close()
 
 
 def errors(found: Sequence[Any]) -> list[ErrorCode]:

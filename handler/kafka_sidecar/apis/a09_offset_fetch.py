@@ -239,7 +239,7 @@ async def _current_id(services: Services, topic: str) -> uuid.UUID | None:
         if remembered is not None:
             return remembered.topic_id
         # One topic that has lost a partition is not to hold up all others of its group for longer than half a minute.
-        is_lost = isinstance(error, Undescribed) and services.catalog.is_undescribed_for_long(name)
+        is_lost = isinstance(error, Undescribed) and services.catalog.lost.has(name)
         return UNKNOWN if error.retriable and not is_lost else None
 
 

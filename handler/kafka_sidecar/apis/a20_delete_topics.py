@@ -82,15 +82,27 @@ async def _described(services: Services, name: TopicName, *, must_have_id: bool)
         try:
             topic = await catalog.find(name, fresh=True)
             return _Described(topic.partitions, topic.partitioned, topic.topic_id)
-        except Undescribed:
-            is_lost = catalog.is_undescribed_for_long(name) or not await catalog.has_partition(name, 0)
+        except Undescribed as error:
+            is_lost = catalog.lost.has(name) or await _has_lost_its_first_partition(services, name)
             if is_lost and not must_have_id:
                 break
             if is_lost or services.clock() >= until:
-                raise
+                raise Undescribed(f"{error}; if that lasts for half a minute, it can be deleted by its name") from error
         await asyncio.sleep(AGAIN_SECONDS)
-    partitions, known = await catalog.partition_count(name), catalog.remembered(name)
+    known = catalog.remembered(name)
+    try:
+        partitions = await catalog.partition_count(name)
+    except Undescribed:  # the log of a topic without partitions
+        partitions = 0
     return _Described(max(1, partitions), partitions > 0, None if known is None else known.topic_id)
+
+
+async def _has_lost_its_first_partition(services: Services, name: TopicName) -> bool:
+    """For certain: Pulsar lists the logs, and this one is not among them."""
+    try:
+        return not await services.catalog.has_partition(name, 0)
+    except PulsarError:
+        return False
 
 
 async def _handle(services: Services, call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:

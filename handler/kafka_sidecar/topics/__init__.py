@@ -4,6 +4,7 @@ names          Kafka's names and Pulsar's
 catalog        partition counts and ids of Pulsar's topics, cached for a short while
 listing        the list of all topics, shared by all that ask
 deletions      deletions that this sidecar has heard of
+lost_topics    topics whose log Pulsar has lost, or can't load
 configs, config_types   Kafka's topic configs, and what Pulsar has for them (pure)
 config_store   reads topic configs in Pulsar, and writes what differs
 record_configs configs that are properties of the Pulsar topic (pure)

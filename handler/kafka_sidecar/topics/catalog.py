@@ -16,7 +16,6 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kafka_sidecar.loop.lasting import LastingByKey
 from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.loop.single_flight import SingleFlight
 from kafka_sidecar.pulsar.admin import AlreadyExists, DescribedTopic, PulsarAdmin
@@ -25,6 +24,7 @@ from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Topi
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.topics.deletions import Deletions
 from kafka_sidecar.topics.listing import Listing
+from kafka_sidecar.topics.lost_topics import LostTopics
 from kafka_sidecar.topics.names import InvalidTopicName, TopicName, TopicNames
 from kafka_sidecar.topics.record_configs import ENTRY_FORMAT, PULSAR_FORMAT, RecordConfigs, record_configs
 from kafka_sidecar.topics.replication import Replication
@@ -45,9 +45,6 @@ MOST_NEIGHBOURS: Final = 100
 GONE_SECONDS: Final = 60.0
 # How long a topic counts as deleted before a client's request makes the sidecar look again: somebody may have created it anew.
 AGAIN_SECONDS: Final = 2.0
-# What Pulsar can't describe for so long has lost its first partition, or can't be loaded. A partition that moves is back within seconds.
-UNDESCRIBED_SECONDS: Final = 30.0
-UNDESCRIBED_PAUSE_SECONDS: Final = 90.0
 # Clients go on asking for a few of them; more would be somebody guessing names.
 MAX_GONE: Final = 1_000
 # A listing of topics without partitions may be so old: of ten thousand topics with sixteen partitions it has ten megabytes.
@@ -105,7 +102,7 @@ class Catalog:
         self._unknown_ids: OrderedDict[uuid.UUID, float] = OrderedDict()  # until when they are not looked for again
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
         self._deletions = Deletions()
-        self._undescribed: LastingByKey[TopicName] = LastingByKey(UNDESCRIBED_SECONDS, UNDESCRIBED_PAUSE_SECONDS)
+        self.lost = LostTopics(self.look_at, clock)
         self._finding: SingleFlight[TopicName, Topic] = SingleFlight()
         self._logs_in: SingleFlight[str, frozenset[str]] = SingleFlight()
         self._name_listing: SingleFlight[None, list[TopicName]] = SingleFlight()
@@ -208,20 +205,13 @@ class Catalog:
                     now = self._clock()
                     self._note_gone(name, _Gone(now + FRESH_SECONDS, now, now))
                     raise
-                except Undescribed:
-                    self._undescribed.say(name, self._clock())
-                    raise
             if not self._deletions.has_come(name, heard):
                 break  # else the answer may tell of the topic that was deleted meanwhile
         topic_id = uuid.uuid5(_ID_SPACE, f"{name.pulsar}@{created}")
         topic = Topic(name, max(1, found.partitions), topic_id, self._clock(), found.properties, found.partitions > 0)
         self._remember(topic)
-        self._undescribed.deny(name)
+        self.lost.forget(name)
         return topic
-
-    def is_undescribed_for_long(self, name: TopicName) -> bool:
-        """Whether Pulsar could not describe it for half a minute, though it was asked again and again. Until then it may in a moment."""
-        return self._undescribed.is_believed(name, self._clock())
 
     async def _look_up(self, name: TopicName) -> tuple[DescribedTopic, str]:
         found, created = await asyncio.gather(
@@ -468,6 +458,7 @@ class Catalog:
 
     async def close(self) -> None:
         """Topics that are being made are made; nobody waits for the other questions any more."""
+        await self.lost.close()
         await self._creating.finished(CLOSE_SECONDS)
         for shared in (self._creating, self._finding, self._name_listing, self._cluster_lookups, self._logs_in):
             await shared.close()
@@ -497,6 +488,7 @@ class Catalog:
 
     def _note_gone(self, name: TopicName, gone: _Gone) -> None:
         self.forget(name)
+        self.lost.forget(name)
         before = self._gone.get(name)
         self.forgotten += before is None  # it may be in use and not remembered
         self._gone[name] = gone if before is None else gone._replace(until=max(before.until, gone.until))

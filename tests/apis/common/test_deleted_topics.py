@@ -19,6 +19,7 @@ from kafka_sidecar.fleet.peers import PeerUnavailable
 from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import Unavailable
+from kafka_sidecar.topics import lost_topics
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.support.services import NAMESPACE, Sidecar, errors
@@ -154,9 +155,24 @@ async def test_a_topic_that_can_not_be_described_is_not_deleted_before_that_has_
     sidecar: Sidecar, undescribed: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(a20_delete_topics, "DESCRIBE_SECONDS", 0.0)
-    for _ in range(3):
-        assert errors((await sidecar.ask(DELETE, 6)).responses) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
-        assert NAMESPACE + "t" in sidecar.admin.there
+    monkeypatch.setattr(lost_topics, "LOOK_SECONDS", 0.01)
+    (refused,) = (await sidecar.ask(DELETE, 6)).responses
+    assert refused.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert str(refused.error_message).endswith("if that lasts for half a minute, it can be deleted by its name")
+    assert NAMESPACE + "t" in sidecar.admin.there
+    for _ in range(4):
+        await asyncio.sleep(0.05)
         sidecar.skew += 10
     assert errors((await sidecar.ask(DELETE, 6)).responses) == [ErrorCode.NONE], "its log can't be loaded"
     assert NAMESPACE + "t" not in sidecar.admin.there
+
+
+async def test_a_listing_that_fails_says_nothing_of_a_topic_that_can_not_be_described(
+    sidecar: Sidecar, undescribed: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_answer(namespace: str) -> list[str]:
+        raise Unavailable("500")
+
+    monkeypatch.setattr(sidecar.admin, "logs", no_answer)
+    asyncio.get_running_loop().call_later(0.1, undescribed)
+    assert errors((await sidecar.ask(DELETE, 6)).responses) == [ErrorCode.NONE]
