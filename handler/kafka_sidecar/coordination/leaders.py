@@ -21,7 +21,7 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 
 # Pulsar elects within milliseconds; a broker that is under load, or has just died, takes seconds. As long as a question may take.
 ELECTION_SECONDS: Final = 5.0
-# How long it is tried to see all others. A client waits meanwhile.
+# A client waits for DeleteTopics while Pulsar is asked for the list of sidecars again and again.
 LISTING_SECONDS: Final = 5.0
 # Where Pulsar does not say who leads, whoever led is asked after so long: it refuses what it does not lead any more.
 KNOWN_SECONDS: Final = 1.0

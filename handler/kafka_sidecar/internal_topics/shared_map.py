@@ -465,8 +465,8 @@ class SharedMap(Generic[V]):
         return not self.has_seen_its_topic or self._missing.is_believed(asyncio.get_running_loop().time())
 
 
-def _so_far_before(horizon: Position, stats: CompactionStats, entries: int) -> Position:
-    return stats.log.before(horizon, entries, entries * LEFT_OUT_ENTRY_BYTES)
+def _so_far_before(end: Position, stats: CompactionStats, entries: int) -> Position:
+    return stats.log.before(end, entries, entries * LEFT_OUT_ENTRY_BYTES)
 
 
 class _Uncompacted(NamedTuple):
@@ -536,7 +536,7 @@ class _Following(ConsumerEvents):
         self._on_message = on_message
         self._taken = 0
         self._next_index: int | None = None  # of the message that comes next, where that is known
-        # Whether nothing may be missing from here on. What is missing while it loads is gone, or is looked for by CompactionStats.
+        # Whether each index must follow the one before. While it loads, retention may have taken entries; CompactionStats show compactions.
         self.misses_nothing = False
         self.lost: asyncio.Future[PulsarError] = asyncio.get_running_loop().create_future()
         self.news = asyncio.Event()

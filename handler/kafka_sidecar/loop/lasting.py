@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
 
 TIMES: Final = 3
-# More are asked about by nobody but who guesses names.
+# Beyond that, the key that was noted longest ago is forgotten.
 MOST_KEYS: Final = 1_000
 
 K = TypeVar("K", bound=Hashable)
@@ -42,7 +42,7 @@ class Lasting:
 
 
 class LastingByKey(Generic[K]):
-    """The same of many things."""
+    """A `Lasting` for each key."""
 
     def __init__(self, seconds: float, longest_pause: float) -> None:
         self._seconds = seconds
