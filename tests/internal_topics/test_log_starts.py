@@ -3,54 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-import pytest_asyncio
 
 from kafka_sidecar.internal_topics import shared_map
-from kafka_sidecar.internal_topics.compacted_topic import DELETES
-from kafka_sidecar.internal_topics.log_starts import LogStarts, log_starts, stored_starts
+from kafka_sidecar.internal_topics.log_starts import LogStarts
 from kafka_sidecar.internal_topics.moved_start import MovedStart
-from kafka_sidecar.loop.clock import SYSTEM_CLOCK
-from kafka_sidecar.loop.ids import new_id
-from kafka_sidecar.pulsar import raw_entries
 from kafka_sidecar.pulsar.entry import CompactionStats, Position, RawEntry
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
 from kafka_sidecar.pulsar.messages import write_batch
 from tests.support.fake_broker import until
 from tests.support.internal_topic import InternalTopic, Writer
-from tests.support.virtual_time import in_virtual_time
-
-PARTITION = "persistent://public/default/t-partition-0"
-EARLY, LATE = MovedStart(Position(5, 1), 10), MovedStart(Position(5, 9), 90)
-
-
-Open = Callable[[], LogStarts]
-
-
-@pytest.fixture
-def topic() -> InternalTopic:
-    return InternalTopic()
-
-
-@pytest_asyncio.fixture
-async def opened(topic: InternalTopic, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Open]:
-    monkeypatch.setattr(shared_map, "LOOK_SECONDS", 0.02)
-    there: list[LogStarts] = []
-
-    def begin() -> LogStarts:
-        there.append(
-            log_starts(cast(Any, topic), cast(Any, topic), "public/__kafka", SYSTEM_CLOCK, new_id, lambda *moved: heard.append(moved))
-        )
-        there[-1].start()
-        return there[-1]
-
-    heard: list[tuple[str, MovedStart]] = []
-    yield begin
-    for one in there:
-        await one.close()
+from tests.support.moved_starts import EARLY, LATE, PARTITION, Open, Silent, stored, write
 
 
 async def known(starts: LogStarts, wanted: MovedStart | None) -> None:
@@ -154,83 +120,6 @@ async def test_a_lesser_move_that_is_read_while_loading_is_mended_too(topic: Int
     await until(lambda: topic.stored()[-1] == (PARTITION.encode(), LATE.encode()))
 
 
-def write(topic: InternalTopic, *values: MovedStart | None, key: str = PARTITION) -> None:
-    """A deletion is one of the value before it."""
-    writer, before = Writer(topic, cast(Any, Silent())), values[0]
-    for value in values:
-        deletes = () if value is not None else ((DELETES, cast(MovedStart, before).encode()),)
-        writer.send_batch(0, 1, write_batch([(key.encode(), value and value.encode())], 1, *deletes))
-        before = value
-    topic.there = True
-
-
-def compact(topic: InternalTopic, *left_out: int) -> None:
-    topic.compacted_to, topic.left_out = Position(topic.ledger, len(topic.entries) - 1), set(left_out)
-
-
-async def test_what_compaction_left_out_for_a_lesser_move_counts_and_is_written_again(topic: InternalTopic, opened: Open) -> None:
-    write(topic, LATE, EARLY)
-    compact(topic, 0)
-    assert await opened().of(PARTITION) == LATE
-    await until(lambda: topic.stored()[-1] == (PARTITION.encode(), LATE.encode()))
-
-
-async def test_a_ledger_that_a_broker_has_just_begun_has_nothing_that_was_left_out(topic: InternalTopic, opened: Open) -> None:
-    write(topic, LATE, EARLY)
-    topic.compacted_to, topic.left_out = Position(topic.ledger + 1, -1), {0}  # as brokers say when they load the topic again
-    async with asyncio.timeout(1):
-        assert await opened().of(PARTITION) == LATE
-
-
-async def test_what_was_deleted_before_the_compaction_stays_deleted(topic: InternalTopic, opened: Open) -> None:
-    write(topic, LATE, None)
-    compact(topic, 0, 1)
-    assert await opened().of_now(PARTITION) is None
-
-
-@pytest.mark.parametrize("fault", ["slow", "lost"])
-async def test_of_a_log_that_can_be_read_in_part_only_what_is_compacted_counts(topic: InternalTopic, opened: Open, fault: str) -> None:
-    write(topic, LATE, None)
-    write(topic, EARLY, key="another")
-    compact(topic, 0, 1)
-    if fault == "slow":
-        topic.slow_from = 1
-    else:
-        topic.lost = {1}
-    mine = opened()
-    assert await mine.of(PARTITION) is None, "its deletion was not read"
-    await mine.put(PARTITION, EARLY)
-    assert topic.stored()[-1] == (PARTITION.encode(), EARLY.encode())
-
-
-def test_storage_that_brings_an_entry_a_second_delays_no_sidecar_for_long() -> None:
-    topic = InternalTopic()
-    times: list[float] = []
-
-    async def play() -> None:
-        write(topic, *[MovedStart(Position(5, 1), number) for number in range(100)])
-        compact(topic, *range(99))
-        loop, entries, topic.slow_from = asyncio.get_running_loop(), len(topic.entries), 0
-
-        def next_one() -> None:
-            topic.slow_from = cast(int, topic.slow_from) + 1
-            for reader in topic.readers:
-                reader.deliver()
-            if topic.slow_from < entries:
-                loop.call_later(1, next_one)
-
-        loop.call_later(1, next_one)
-        starts = log_starts(cast(Any, topic), cast(Any, topic), "public/__kafka", SYSTEM_CLOCK, new_id, lambda *_: None)
-        starts.start()
-        begun = loop.time()
-        await starts.of(PARTITION)
-        times.append(loop.time() - begun)
-        await starts.close()
-
-    in_virtual_time(play())
-    assert times[0] < 2.5
-
-
 def hold_receipts(topic: InternalTopic) -> Callable[[], None]:
     """The first writer's, until the returned function is called."""
     events, held = topic.writers[0].events, list[tuple[int, int, int]]()
@@ -275,25 +164,6 @@ async def test_what_compaction_took_before_its_writer_had_the_receipt_counts_and
     await until(lambda: topic.stored()[-1] == (PARTITION.encode(), LATE.encode()))
 
 
-async def test_the_deletion_of_a_lesser_value_makes_nobody_forget_what_counts_more(
-    topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shared_map, "LEFT_OUT_ENTRIES", 3)
-    mine, middle = opened(), MovedStart(Position(5, 5), 50)
-    await mine.put(PARTITION, LATE)
-    readers, topic.readers = topic.readers, []  # it is away
-    write(topic, EARLY, None, middle)
-    compact(topic, 0, 1, 2)
-    for reader in readers:
-        reader.events.on_end(Unavailable("connection lost"))
-    await until(lambda: topic.stored()[-1] == (PARTITION.encode(), LATE.encode()))
-    assert await mine.of_now(PARTITION) == LATE
-
-
-class Silent:
-    def on_receipt(self, sequence: int, ledger: int, entry: int) -> None: ...
-
-
 async def test_what_was_put_before_a_question_is_in_its_answer(topic: InternalTopic, opened: Open) -> None:
     mine, other = opened(), opened()
     assert await other.of_now(PARTITION) is None, "there is no topic yet"
@@ -335,38 +205,6 @@ async def test_what_is_not_read_in_time_can_not_be_told(topic: InternalTopic, op
     await mine.put(PARTITION, LATE)
     with pytest.raises(Unavailable, match="was not read to its end within"):
         await mine.of_now(PARTITION)
-
-
-async def stored(topic: InternalTopic) -> dict[str, MovedStart]:
-    return await stored_starts(cast(Any, topic), cast(Any, topic), "public/__kafka")
-
-
-async def test_who_looks_once_finds_what_is_stored_or_is_told_that_it_was_not_read(
-    topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.02)
-    await opened().put(PARTITION, EARLY)
-    assert await stored(topic) == {PARTITION: EARLY}
-    topic.gives_nothing = True  # a broker under load
-    with pytest.raises(Unavailable, match="was not read to its end"):
-        await stored(topic)
-
-
-@pytest.mark.parametrize("is_compacted_so_far", [True, False])
-async def test_silence_is_the_end_only_where_compaction_has_come_so_far(
-    topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch, is_compacted_so_far: bool
-) -> None:
-    """It leaves out a deletion, also where that is the last entry."""
-    monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.02)
-    await opened().put(PARTITION, EARLY)
-    last = len(topic.entries) - 1
-    topic.left_out = {last}
-    topic.compacted_to = Position(1, last if is_compacted_so_far else last - 1)
-    if is_compacted_so_far:
-        assert await stored(topic) == {}
-    else:
-        with pytest.raises(Unavailable):
-            await stored(topic)
 
 
 async def test_what_was_deleted_while_nobody_read_is_forgotten_though_compaction_took_the_deletion(

@@ -7,12 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from kafka_sidecar.internal_topics.shared_map import GONE_SECONDS, SharedMap, _Following
+from kafka_sidecar.internal_topics.shared_map import GONE_SECONDS, SharedMap
 from kafka_sidecar.loop.clock import SYSTEM_CLOCK
 from kafka_sidecar.loop.ids import new_id
-from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Unavailable
-from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from tests.support.virtual_time import in_virtual_time
 
 
@@ -150,54 +148,3 @@ def test_who_may_not_look_takes_the_topic_for_missing() -> None:
         await topic.close()
 
     in_virtual_time(play())
-
-
-def _comes(following: _Following, index: int) -> None:
-    metadata = MessageMetadata(producer_name=b"x", sequence_id=0, publish_time=1).SerializeToString()
-    following.on_entry(RawEntry(Position(1, index), index, None, metadata, memoryview(b"")))
-
-
-@pytest.mark.parametrize("horizon", [None, Position(1, 1)])
-async def test_a_reader_ends_where_compaction_takes_what_it_has_not_read(horizon: Position | None) -> None:
-    following = _Following("facts", lambda *_: None, horizon)
-    following.misses_nothing = True
-    for index in (0, 1):
-        _comes(following, index)
-    assert not following.lost.done()
-    for index in (3, 4):
-        _comes(following, index)
-    assert following.lost.done()
-    assert following.position == Position(1, 1), "what stands behind it is not believed"
-
-
-async def test_the_first_entry_that_comes_may_stand_behind_what_compaction_took() -> None:
-    """The last entries that are compacted were deletions, which compaction leaves out."""
-    following = _Following("facts", lambda *_: None, Position(1, 4), last_index=4)
-    following.misses_nothing = True
-    _comes(following, 6)
-    assert following.lost.done()
-
-
-async def test_an_empty_log_may_go_on_behind_what_retention_has_taken() -> None:
-    following = _Following("facts", lambda *_: None, horizon=None)
-    following.misses_nothing = True
-    _comes(following, 6)
-    assert not following.lost.done()
-
-
-async def test_what_is_compacted_leaves_gaps_that_end_no_reader() -> None:
-    following = _Following("facts", lambda *_: None, Position(1, 5), last_index=5)
-    _comes(following, 1)
-    _comes(following, 3)
-    following.misses_nothing = True  # the last that is compacted is left out
-    _comes(following, 6)
-    _comes(following, 7)
-    assert not following.lost.done()
-
-
-async def test_a_log_that_lacks_entries_is_read_all_the_same() -> None:
-    following = _Following("facts", lambda *_: None, horizon=None)
-    for index in (1, 4):
-        _comes(following, index)
-    assert not following.lost.done(), "an operator has had a ledger skipped that can't be read"
-    assert following.position == Position(1, 4)

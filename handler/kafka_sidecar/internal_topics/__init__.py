@@ -2,7 +2,8 @@
 
 internal_topic            makes a topic on first use
 compacted_topic           reads a compacted topic, and writes a key
-shared_map                facts that any sidecar writes and all sidecars read
+shared_map                facts that any sidecar writes and all sidecars read: shared_map_reader reads them, left_out reads what
+                          compaction has left out, and stored_values reads all of them once
 log_starts, moved_start   where DeleteRecords has moved the starts of logs
 transactional_partitions  the partitions that have had transactions
 kept_states               snapshots by key, each a value of any size; kept_shard, kept_places, kept_parts and own_parts store them

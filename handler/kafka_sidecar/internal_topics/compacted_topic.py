@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
+from google.protobuf.message import DecodeError
+
 from kafka_sidecar.internal_topics.internal_storage import may_free
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.pulsar.entry import Position, RawEntry
@@ -39,8 +41,13 @@ def deleted_by(message: Message) -> bytes | None:
 
 
 def first_index_of(entry: RawEntry) -> int | None:
-    """The index of its first message; None where its broker adds none."""
-    return None if entry.last_index is None else entry.last_index - max(1, entry.message_metadata.num_messages_in_batch) + 1
+    """The index of its first message; None where its broker adds none, or where nobody can read how many messages it has."""
+    if entry.last_index is None:
+        return None
+    try:
+        return entry.last_index - max(1, entry.message_metadata.num_messages_in_batch) + 1
+    except DecodeError:
+        return None
 
 
 async def check_beginning(client: Client, topic: str, compacted_ledger: int | None, first_index: int | None) -> None:

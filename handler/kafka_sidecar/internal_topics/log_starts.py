@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Final
 
 from kafka_sidecar.internal_topics.moved_start import MovedStart
-from kafka_sidecar.internal_topics.shared_map import MergeRule, SharedMap, stored_values
+from kafka_sidecar.internal_topics.shared_map import MergeRule, SharedMap
+from kafka_sidecar.internal_topics.stored_values import stored_values
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
 from kafka_sidecar.pulsar.ports import Admin, Client

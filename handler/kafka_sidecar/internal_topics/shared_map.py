@@ -19,33 +19,23 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import aclosing
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from kafka_sidecar.errors import SidecarError
-from kafka_sidecar.internal_topics.compacted_topic import (
-    MARKER_KEY,
-    CompactedTopic,
-    KeyedWrites,
-    check_beginning,
-    deleted_by,
-    first_index_of,
-)
+from kafka_sidecar.internal_topics.compacted_topic import MARKER_KEY, KeyedWrites, check_beginning, deleted_by
 from kafka_sidecar.internal_topics.internal_topic import count_of, partitions_of
+from kafka_sidecar.internal_topics.left_out import entries_left_out
+from kafka_sidecar.internal_topics.shared_map_reader import NOWHERE, PERMITS, Overtaken, SharedMapReader, take_messages
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import WRITER_PREFIX, NewId
 from kafka_sidecar.loop.lasting import Lasting
 from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.loop.single_flight import SingleFlight
 from kafka_sidecar.loop.supervised import SupervisedTask
-from kafka_sidecar.pulsar.admin import COMPACTION
-from kafka_sidecar.pulsar.entry import CompactionStats, Position, RawEntry
+from kafka_sidecar.pulsar.entry import CompactionStats, Position
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Unavailable
-from kafka_sidecar.pulsar.events import ConsumerEvents
-from kafka_sidecar.pulsar.messages import Message, read_messages
-from kafka_sidecar.pulsar.ports import Admin, Client, EntryReader
-from kafka_sidecar.pulsar.raw_entries import NoEntryCame, Patience, raw_entries_from
-from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.pulsar.messages import Message
+from kafka_sidecar.pulsar.ports import Admin, Client
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
@@ -60,15 +50,6 @@ CURRENT_SECONDS: Final = 10.0
 GONE_SECONDS: Final = 30.0
 # It is looked for each second.
 PAUSE_SECONDS: Final = 15.0
-PERMITS: Final = 1_000
-# So much of the log itself is read before what is compacted: what lands behind something greater is mended within seconds.
-LEFT_OUT_ENTRIES: Final = 1_000
-# Whoever has read before goes on from there, unless more has been written since.
-MOST_LEFT_OUT_ENTRIES: Final = 20_000
-LEFT_OUT_ENTRY_BYTES: Final = 1024
-# Some thousand entries come within 0.1 s. Requests wait for what is compacted, so slow storage is not waited for twice.
-LEFT_OUT_SECONDS: Final = 2.0
-NOWHERE: Final = Position(-1, -1)
 
 V = TypeVar("V")
 
@@ -124,8 +105,8 @@ class SharedMap(Generic[V]):
         self._found = asyncio.Event()  # somebody has just made the topic
         self.has_seen_its_topic = False
         self._missing = Lasting(GONE_SECONDS, PAUSE_SECONDS)
-        self._following: _Following | None = None
-        self._reading: _Following | None = None  # the same, once what was stored is read
+        self._following: SharedMapReader | None = None
+        self._reading: SharedMapReader | None = None  # the same, once what was stored is read
         self._seen: Position | None = None  # the last entry that came of a reader before
         self._asking: SingleFlight[None, int] = SingleFlight()
         self._question = 0  # how many have begun
@@ -243,50 +224,18 @@ class SharedMap(Generic[V]):
         self._read = {}
         self._read_deleted.clear()
         try:
-            left_out = await self._left_out(stats)
+            left_out = await entries_left_out(self._client, log_of(self.topic), stats, self._seen)
             pace = Pace()
             for entry in left_out:
-                self._take_all_of(entry)
+                take_messages(self.topic, entry, self._on_message)
                 await pace.maybe_yield()
             await self._load_and_read_on(stats, left_out[-1].last_index if left_out else None)
         finally:
             self._following = self._reading = self._read = None
 
-    async def _left_out(self, stats: CompactionStats) -> list[RawEntry]:
-        """The last entries of the log that compaction has gone over, all of them or none.
-
-        Compaction keeps the last value of a key. That may be a lesser one: its writer had not heard of the greatest, and the compaction
-        came before anybody had written the greatest again. The log itself still has both for a while. A part of these entries would be
-        worse than none: it may have a value without the deletion behind it.
-        """
-        horizon = stats.compacted_to
-        end = None if horizon is None else stats.log.entry_before(horizon.after())
-        if horizon is None or end is None or not stats.log.may_hold(end):
-            return []
-        start = _so_far_before(end, stats, LEFT_OUT_ENTRIES)
-        if self._seen is not None and self._seen < start:
-            start = max(self._seen.after(), _so_far_before(end, stats, MOST_LEFT_OUT_ENTRIES))
-        wanted, _ = stats.log.between(start, end.after())
-        found: list[RawEntry] = []
-        with contextlib.suppress(NoEntryCame, TimeoutError):
-            async with asyncio.timeout(LEFT_OUT_SECONDS):
-                log_ = _Uncompacted(self._client, log_of(self.topic), Patience())
-                async with aclosing(raw_entries_from(log_, start, PERMITS)) as entries:
-                    while not found or found[-1].position < end:
-                        found.append(await anext(entries))
-        return found if len(found) == wanted and found[-1].position == end else []
-
-    def _take_all_of(self, entry: RawEntry) -> None:
-        try:
-            for message in read_messages(entry.message_metadata, entry.payload)[0]:
-                self._on_message(message, entry.position)
-        except Exception as error:  # anybody may have written it
-            metrics.UNREADABLE_ENTRIES.inc()
-            log.warning("entry %s of %s is passed over: %s", entry.position, self.topic, error)
-
     async def _load_and_read_on(self, stats: CompactionStats, last_index: int | None) -> None:
         """`last_index`: of the last entry that is compacted, which compaction may have left out."""
-        self._following = following = _Following(self.topic, self._on_message, stats.compacted_to, last_index)
+        self._following = following = SharedMapReader(self.topic, self._on_message, stats.compacted_to, last_index)
         reader = await self._client.reader(log_of(self.topic), None, following, compacted=True, purpose="load")
         try:
             following.grant = reader.grant
@@ -317,7 +266,7 @@ class SharedMap(Generic[V]):
         """By the word of the broker that serves it. A reader that its broker has forgotten is told an old end."""
         return await self._admin.topics.compaction_stats(log_of(self.topic))
 
-    async def _read_all(self, stats: CompactionStats, following: _Following) -> None:
+    async def _read_all(self, stats: CompactionStats, following: SharedMapReader) -> None:
         silent_since = asyncio.get_running_loop().time()
         while not following.has_read_all(stats):
             following.news.clear()
@@ -436,10 +385,10 @@ class SharedMap(Generic[V]):
                 await asyncio.sleep(LOOK_SECONDS / 50)
             stats = await self._stats()
             if not reading.is_overtaken(stats):
-                with contextlib.suppress(_Overtaken):
+                with contextlib.suppress(Overtaken):
                     await self._read_all(stats, reading)
                     return
-            reading.on_end(_Overtaken(f"{self.topic} was compacted behind what is read"))  # a deletion may have gone with that
+            reading.on_end(Overtaken(f"{self.topic} was compacted behind what is read"))  # a deletion may have gone with that
             while self._reading is reading:  # noqa: ASYNC110 - it ends at once
                 await asyncio.sleep(LOOK_SECONDS / 50)
 
@@ -463,135 +412,3 @@ class SharedMap(Generic[V]):
     def _may_be_missing(self) -> bool:
         """Whether an answer that the topic is missing is believed now. Who has never seen the topic has nothing to hold against it."""
         return not self.has_seen_its_topic or self._missing.is_believed(asyncio.get_running_loop().time())
-
-
-def _so_far_before(end: Position, stats: CompactionStats, entries: int) -> Position:
-    return stats.log.before(end, entries, entries * LEFT_OUT_ENTRY_BYTES)
-
-
-class _Uncompacted(NamedTuple):
-    """The log as it was written."""
-
-    client: Client
-    topic: str
-    patience: Patience
-
-    async def reader(self, start: Position | None, events: ConsumerEvents) -> EntryReader:
-        return await self.client.reader(self.topic, start, events, purpose="load")
-
-
-async def stored_values(client: Client, admin: Admin, topic: str, facts: MergeRule[V]) -> dict[str, V]:
-    """All that a topic has now, for who looks once and writes nothing. May raise PulsarError."""
-    values: dict[str, V] = {}
-    if not await admin.topics.is_partitioned(topic):
-        return values
-    log_topic = log_of(topic)
-    stats = await admin.topics.compaction_stats(log_topic)
-    last = stats.log.last or stats.compacted_to  # of a log that retention has emptied, what is compacted is left
-    try:
-        async with aclosing(raw_entries_from(CompactedTopic(client, log_topic), None, PERMITS)) as entries:
-            while last is not None:
-                entry = await anext(entries)
-                for message in read_messages(entry.message_metadata, entry.payload)[0]:
-                    if message.key is not None and message.key != MARKER_KEY:
-                        with contextlib.suppress(ValueError):  # anybody may have written it
-                            _put(values, message, facts)
-                if entry.position >= last:
-                    break
-    except NoEntryCame as silence:
-        # Compaction leaves out a deletion, also where it is the last entry: then nothing comes of all up to there.
-        compacted_to = await admin.subscriptions.acknowledged(log_topic, COMPACTION)
-        if last is None or compacted_to is None or compacted_to < last:
-            raise Unavailable(f"{topic} was not read to its end, entry {last}: {silence}") from silence
-    return values
-
-
-def _put(values: dict[str, V], message: Message, facts: MergeRule[V]) -> None:
-    assert message.key is not None
-    key, deleted = message.key.decode(), deleted_by(message)
-    known = values.get(key)
-    if message.value:
-        value = facts.decode(message.value)
-        if known is None or not facts.supersedes(known, value):
-            values[key] = value
-    elif known is None or deleted is None or not facts.supersedes(known, facts.decode(deleted)):
-        values.pop(key, None)
-
-
-class _Overtaken(Unavailable):
-    """Compaction has passed the reader, which did not read all that counts."""
-
-
-class _Following(ConsumerEvents):
-    """The reader: every message, from the beginning on."""
-
-    def __init__(
-        self, topic: str, on_message: Callable[[Message, Position], None], horizon: Position | None, last_index: int | None = None
-    ) -> None:
-        """`horizon`: up to where it is compacted. `last_index`: of the last entry up to there, where that is known."""
-        self._topic = topic
-        self._horizon = horizon
-        self._behind_horizon = None if last_index is None else last_index + 1
-        self._compacted = 0  # entries up to there
-        self._on_message = on_message
-        self._taken = 0
-        self._next_index: int | None = None  # of the message that comes next, where that is known
-        # Whether each index must follow the one before. While it loads, retention may have taken entries; CompactionStats show compactions.
-        self.misses_nothing = False
-        self.lost: asyncio.Future[PulsarError] = asyncio.get_running_loop().create_future()
-        self.news = asyncio.Event()
-        self.position = NOWHERE  # of the last entry that has come
-        self.first_index: int | None = None
-        self.grant: Callable[[int], None] = lambda _: None
-
-    def on_entry(self, entry: RawEntry) -> None:
-        if self.lost.done():
-            return  # it stands behind what is missing
-        count = 1
-        try:
-            if self._is_behind_a_gap(entry) and self.misses_nothing:
-                self.on_end(_Overtaken(f"{self._topic} was compacted while it was read"))
-                return
-            if self.position == NOWHERE:
-                self.first_index = first_index_of(entry)
-            messages, count = read_messages(entry.message_metadata, entry.payload)
-            for message in messages:
-                self._on_message(message, entry.position)
-        except Exception as error:  # anybody may have written it
-            metrics.UNREADABLE_ENTRIES.inc()
-            log.warning("entry %s of %s is passed over: %s", entry.position, self._topic, error)
-        self.position = max(self.position, entry.position)
-        if self._horizon is not None and entry.position <= self._horizon:
-            self._compacted += 1
-        self._taken += max(1, count)
-        if self._taken >= PERMITS // 2:
-            self.grant(self._taken)
-            self._taken = 0
-        self.news.set()
-
-    def _is_behind_a_gap(self, entry: RawEntry) -> bool:
-        """Whether something before this entry has not come: compaction may just have left it out, and it may be what counts."""
-        expected, is_compacted = self._next_index, False
-        if self._horizon is not None:
-            is_compacted = entry.position < self._horizon
-            if expected is None and self.position <= self._horizon < entry.position:
-                expected = self._behind_horizon
-        self._next_index = None if entry.last_index is None or is_compacted else entry.last_index + 1
-        first = first_index_of(entry)
-        return expected is not None and first is not None and first > expected
-
-    def has_read_all(self, stats: CompactionStats) -> bool:
-        """What was there when the broker told `stats`. Of what is compacted the number of entries tells: its last may be left out."""
-        end = stats.log.last if stats.has_news else stats.compacted_to
-        if end is None or self.position >= end:
-            return True
-        return not stats.has_news and not self.is_overtaken(stats) and self._compacted >= stats.compacted_entries
-
-    def is_overtaken(self, stats: CompactionStats) -> bool:
-        """Whether it was compacted behind what has come so far."""
-        return stats.compacted_to is not None and stats.compacted_to != self._horizon and self.position < stats.compacted_to
-
-    def on_end(self, reason: PulsarError) -> None:
-        if not self.lost.done():
-            self.lost.set_result(reason)
-        self.news.set()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_sidecar.internal_topics.shared_map import MergeRule, SharedMap, stored_values
+from kafka_sidecar.internal_topics.shared_map import MergeRule, SharedMap
+from kafka_sidecar.internal_topics.stored_values import stored_values
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
 from kafka_sidecar.pulsar.entry import Position
