@@ -12,11 +12,13 @@ import pytest
 
 from kafka_sidecar.groups.consumer.members import RequiredTopics
 from kafka_sidecar.pulsar.admin import DescribedTopic
-from kafka_sidecar.pulsar.errors import Refused, TopicMissing, Unavailable
+from kafka_sidecar.pulsar.errors import Refused, TopicMissing, Unavailable, Undescribed
 from kafka_sidecar.topics.catalog import AGAIN_SECONDS, FRESH_SECONDS, GONE_SECONDS, Catalog, NotPartitioned
+from kafka_sidecar.topics.lost_topics import LOOK_SECONDS, LOST_SECONDS
 from kafka_sidecar.topics.names import TopicName, TopicNames
 from tests.support.memory_topics import image_of
 from tests.support.services import MemoryAdmin
+from tests.support.virtual_time import in_virtual_time
 
 TOPIC = TopicName("public", "default", "t")
 
@@ -246,6 +248,23 @@ async def test_an_id_is_nobody_s_where_its_topic_or_namespace_is_gone() -> None:
     assert await topics.describe_id(found.topic_id) is None or topics.known(TOPIC, 1.0) is not None
     admin.missing_namespaces = {"public/default"}
     assert await topics.describe_id(uuid.UUID(int=4)) is None
+
+
+def test_an_id_is_unknown_only_when_no_topic_that_may_have_it_is_away() -> None:
+    """A partition that moves is back within seconds. One that is lost is not waited for."""
+
+    async def play() -> None:
+        admin = MemoryAdmin(lost_partition={TOPIC.pulsar})
+        admin.make(TOPIC.pulsar, 1)
+        clock = asyncio.get_running_loop().time
+        topics = Catalog(admin, TopicNames("public/default", "public/__kafka"), clock)  # type: ignore[arg-type]
+        with pytest.raises(Undescribed):
+            await topics.find_by_id(uuid.UUID(int=4))
+        await asyncio.sleep(LOST_SECONDS + LOOK_SECONDS)
+        assert await topics.find_by_id(uuid.UUID(int=4)) is None
+        await topics.close()
+
+    in_virtual_time(play())
 
 
 async def test_a_regular_expression_of_another_namespace_matches_the_short_names_there() -> None:

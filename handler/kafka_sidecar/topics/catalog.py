@@ -258,14 +258,14 @@ class Catalog:
         name = self.name_of(topic_id)
         if name is not None or self._clock() < self._unknown_ids.get(topic_id, 0.0):
             return name
-        names = await self.list_names()
         neighbours = await asyncio.gather(*map(self._names_in, list(self._neighbours)))
-        results = await asyncio.gather(*map(self.find, chain(names, *neighbours)), return_exceptions=True)
+        names = [*await self.list_names(), *chain.from_iterable(neighbours)]
+        results = await asyncio.gather(*map(self.find, names), return_exceptions=True)
         name = self.name_of(topic_id)
         if name is None:
-            away = next((one for one in results if isinstance(one, Unavailable) and not isinstance(one, Undescribed)), None)
-            if away is not None:
-                raise away  # it may be that one
+            for one, result in zip(names, results, strict=True):
+                if isinstance(result, Unavailable) and not (isinstance(result, Undescribed) and self.lost.has(one)):
+                    raise result  # it may be that one
             self._unknown_ids[topic_id] = self._clock() + FRESH_SECONDS
             self._unknown_ids.move_to_end(topic_id)
             if len(self._unknown_ids) > MAX_GONE:
