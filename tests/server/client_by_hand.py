@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from kafka_sidecar.apis.state.answer_share import AnswerShare, CountedFetchResponse
 from kafka_sidecar.apis.state.promise import Promise
@@ -91,7 +91,14 @@ class Client:
         self.awake = Awake(lambda: True, lambda: self.clock)
         self.stood_still = 0
         self.connection = KafkaConnection(
-            self._dispatch, self.budget, self.answers_share, self.max_request, self._on_lost, self.awake, self._on_stood_still
+            cast(Any, None),
+            self._dispatch,
+            self.budget,
+            self.answers_share,
+            self.max_request,
+            self._on_lost,
+            self.awake,
+            self._on_stood_still,
         )
         self.connection.connection_made(self.transport)  # type: ignore[arg-type]
         assert self.connection._writer is not None

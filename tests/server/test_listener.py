@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from contextlib import suppress
+from typing import Any, cast
 
 import pytest
 
@@ -18,9 +19,12 @@ from kafka_sidecar.server.budget import ByteBudget
 from kafka_sidecar.server.listener import Listener
 from tests.server.client_by_hand import Work
 
+NO_SERVICES = cast(Any, None)
+
 
 def listener(answer: object, *, max_connections: int = 10, idle_seconds: float = 60.0) -> Listener:
     return Listener(
+        NO_SERVICES,
         lambda _client, _frame: Work(answer),
         ByteBudget(1_000),
         AnswerShare(1_000),
@@ -101,7 +105,7 @@ async def test_who_announces_a_request_and_sends_nothing_is_closed_when_others_w
     monkeypatch.setattr("kafka_sidecar.server.connection.STALLED_SECONDS", 0.2)
     monkeypatch.setattr("kafka_sidecar.server.listener.SWEEP_SECONDS", 0.05)
     server = Listener(
-        lambda _client, _frame: Work(b"!"), ByteBudget(1_000), AnswerShare(1_000),
+        NO_SERVICES, lambda _client, _frame: Work(b"!"), ByteBudget(1_000), AnswerShare(1_000),
         max_request=900, max_connections=10, idle_seconds=60.0,
      others_serve=lambda: False)  # fmt: skip
     port = await server.start("127.0.0.1", 0)
@@ -158,8 +162,8 @@ async def test_a_connection_that_was_made_while_the_process_stood_still_is_not_s
     """The kernel has accepted it, and its client has given the request up."""
     clock = [0.0]
     server = Listener(
-        lambda _client, _frame: Work(b"!"), ByteBudget(1_000), AnswerShare(1_000), max_request=900, max_connections=10, idle_seconds=60.0,
-        others_serve=lambda: True, awake_clock=lambda: clock[0],
+        NO_SERVICES, lambda _client, _frame: Work(b"!"), ByteBudget(1_000), AnswerShare(1_000), max_request=900, max_connections=10,
+        idle_seconds=60.0, others_serve=lambda: True, awake_clock=lambda: clock[0],
     )  # fmt: skip
     port = await server.start("127.0.0.1", 0)
     clock[0] = STOOD_STILL_SECONDS + 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from kafka_sidecar.apis import BY_KEY
-from kafka_sidecar.apis.api import ANONYMOUS, Call, Services
+from kafka_sidecar.apis.api import Call, Services
 from kafka_sidecar.apis.common import late
 from kafka_sidecar.apis.state.answer_share import AnswerShare
 from kafka_sidecar.apis.state.fetch_session_cache import FetchSessionCache
@@ -316,13 +316,13 @@ class Client:
 
     round_trip = 0.0
 
-    principal = ANONYMOUS
     peer = "127.0.0.1:5"
     local_address = ("127.0.0.1", 9092)
     waiting_since: float | None = None
     is_external = False
     software = ""
     told: View | None = None
+    services: Services
 
     def __init__(self) -> None:
         self.aborted = 0
@@ -369,6 +369,7 @@ class Sidecar:
             answers=AnswerShare(2**30), log_starts=cast(Any, MemoryLogStarts(self.logs, self.table)),
             clock=loop.time, wall_clock=lambda: time.time_ns() // 1_000_000,
         )  # fmt: skip
+        self.client.services = self.services
 
     async def lead(self) -> None:
         self.shard.term.elect()

@@ -1,6 +1,7 @@
 """The Kafka APIs, one file each, named by key. `APIS` is the one list; ApiVersions is made from it.
 
 api       what the server knows of an API: its request, its versions, its handler
+needs     the rights that requests need
 common/   what several APIs share
 routing/  requests for another coordinator
 state/    what outlives one request

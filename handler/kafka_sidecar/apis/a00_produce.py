@@ -24,6 +24,7 @@ from kafka_sidecar.apis.api import Api, Call, Client, Response, Result, Services
 from kafka_sidecar.apis.common.nodes import Node, is_told, nodes
 from kafka_sidecar.apis.common.ordinary_produce import ACKS, ZSTD_SINCE
 from kafka_sidecar.apis.common.topics import resolve
+from kafka_sidecar.apis.needs import AclOperation, on_topic, on_transactional_id
 from kafka_sidecar.apis.routing.transactions import ADDS_PARTITION_SINCE, verify
 from kafka_sidecar.apis.state.promise import Promise
 from kafka_sidecar.apis.state.refused_batches import Refused
@@ -270,4 +271,12 @@ def handle(services: Services, call: Call, request: ProduceRequest) -> Result:
     return result
 
 
-API: Final = Api("Produce", ProduceRequest, ProduceResponse, 3, 13, handle, advertised_lowest=0)
+API: Final = Api(
+    ProduceRequest,
+    ProduceResponse,
+    3,
+    13,
+    handle,
+    needs=on_topic(AclOperation.WRITE) + on_transactional_id(AclOperation.WRITE),
+    advertised_lowest=0,
+)

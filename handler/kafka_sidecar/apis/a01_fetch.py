@@ -27,6 +27,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Client, Response, Result, Services
 from kafka_sidecar.apis.common.nodes import is_told, nodes
+from kafka_sidecar.apis.needs import AclOperation, on_topic
 from kafka_sidecar.apis.state.answer_share import CountedFetchResponse
 from kafka_sidecar.apis.state.fetch_session_cache import CachedPartition, FetchContext, rotate
 from kafka_sidecar.fleet.member import Member
@@ -391,4 +392,4 @@ def handle(services: Services, call: Call, request: FetchRequest) -> Result:
     return _DelayedFetch(services, call.client, request, context).begin()
 
 
-API: Final = Api("Fetch", FetchRequest, FetchResponse, 4, 18, handle, ends_with_client=True)
+API: Final = Api(FetchRequest, FetchResponse, 4, 18, handle, needs=on_topic(AclOperation.READ), ends_with_client=True)

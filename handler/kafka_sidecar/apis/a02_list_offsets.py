@@ -28,6 +28,7 @@ from typing import Final
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.late import LATE_TOPIC, in_time
 from kafka_sidecar.apis.common.topics import resolve
+from kafka_sidecar.apis.needs import AclOperation, on_topic
 from kafka_sidecar.errors import EntryUnreadable
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.partition.partition import Partition
@@ -118,4 +119,4 @@ async def _handle(services: Services, call: Call, request: ListOffsetsRequest) -
     return ListOffsetsResponse(topics=await asyncio.gather(*topics))
 
 
-API: Final = Api("ListOffsets", ListOffsetsRequest, ListOffsetsResponse, 1, 11, _handle, ends_with_client=True)
+API: Final = Api(ListOffsetsRequest, ListOffsetsResponse, 1, 11, _handle, needs=on_topic(AclOperation.DESCRIBE), ends_with_client=True)

@@ -27,6 +27,7 @@ from kafka_sidecar.apis.api import Api, Call, Client, Services
 from kafka_sidecar.apis.common.late import LATE_TOPIC, in_time
 from kafka_sidecar.apis.common.nodes import controller, nodes_for_leaders, replicas
 from kafka_sidecar.apis.common.topics import find, listed
+from kafka_sidecar.apis.needs import AclOperation, on_cluster, on_topic
 from kafka_sidecar.fleet.fleet import View
 from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.loop.waiting import SLICE, in_slices
@@ -138,4 +139,12 @@ async def _handle(services: Services, call: Call, request: MetadataRequest) -> M
     return response
 
 
-API: Final = Api("Metadata", MetadataRequest, MetadataResponse, 0, 13, _handle, ends_with_client=True)
+API: Final = Api(
+    MetadataRequest,
+    MetadataResponse,
+    0,
+    13,
+    _handle,
+    needs=on_topic(AclOperation.DESCRIBE, AclOperation.CREATE) + on_cluster(AclOperation.CREATE),
+    ends_with_client=True,
+)

@@ -19,6 +19,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.topics import RequestedTopic, committed_offsets, requested_topic, resolve
+from kafka_sidecar.apis.needs import AclOperation, on_group, on_topic
 from kafka_sidecar.apis.routing.to_coordinator import to_coordinator_in_turn
 from kafka_sidecar.groups.coordinator import Commit
 from kafka_sidecar.groups.shard import TopicPartition
@@ -94,5 +95,11 @@ def _refuse(_: Call, request: OffsetCommitRequest, error: ErrorCode) -> OffsetCo
 
 
 API: Final = Api(
-    "OffsetCommit", OffsetCommitRequest, OffsetCommitResponse, 2, 10, to_coordinator_in_turn(_handle, _refuse, _unknown), is_passed_on=True
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    2,
+    10,
+    to_coordinator_in_turn(_handle, _refuse, _unknown),
+    needs=on_group(AclOperation.READ) + on_topic(AclOperation.READ),
+    is_passed_on=True,
 )

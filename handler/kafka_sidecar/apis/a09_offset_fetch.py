@@ -22,6 +22,7 @@ from typing import Final
 from kafka_sidecar.apis.api import Api, Call, Response, Services
 from kafka_sidecar.apis.common.late import LATE_GROUP, in_time
 from kafka_sidecar.apis.common.topics import LEARN_SECONDS, find, requested_topic
+from kafka_sidecar.apis.needs import AclOperation, on_group, on_topic
 from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
 from kafka_sidecar.apis.routing.to_coordinator import to_coordinator_in_turn
 from kafka_sidecar.coordination.directory import Leader
@@ -319,4 +320,13 @@ async def _handle(services: Services, call: Call, request: OffsetFetchRequest) -
     return await in_time(call, _handle_one(services, call, request), _refuse(call, request, LATE_GROUP))
 
 
-API: Final = Api("OffsetFetch", OffsetFetchRequest, OffsetFetchResponse, 1, 10, _handle, ends_with_client=True, is_passed_on=True)
+API: Final = Api(
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    1,
+    10,
+    _handle,
+    needs=on_group(AclOperation.DESCRIBE) + on_topic(AclOperation.DESCRIBE),
+    ends_with_client=True,
+    is_passed_on=True,
+)

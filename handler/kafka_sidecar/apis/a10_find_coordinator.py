@@ -13,6 +13,7 @@ from typing import Final, cast
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.late import LATE_COORDINATOR, in_time
+from kafka_sidecar.apis.needs import AclOperation, on_group, on_transactional_id
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.loop.waiting import SLICE, in_slices
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -65,4 +66,12 @@ async def _handle(services: Services, call: Call, request: FindCoordinatorReques
     )
 
 
-API: Final = Api("FindCoordinator", FindCoordinatorRequest, FindCoordinatorResponse, 0, 6, _handle, ends_with_client=True)
+API: Final = Api(
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    0,
+    6,
+    _handle,
+    needs=on_group(AclOperation.DESCRIBE) + on_transactional_id(AclOperation.DESCRIBE),
+    ends_with_client=True,
+)

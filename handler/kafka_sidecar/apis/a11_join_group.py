@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_group
 from kafka_sidecar.apis.routing.member_words import joining_in_full
 from kafka_sidecar.apis.routing.to_coordinator import client_host, to_coordinator
 from kafka_sidecar.groups.classic import members
@@ -60,4 +61,6 @@ def _response(joined: members.JoinResult) -> JoinGroupResponse:
 
 _routed: Final = joining_in_full(to_coordinator(_handle, _refuse))
 
-API: Final = Api("JoinGroup", JoinGroupRequest, JoinGroupResponse, 0, 9, _routed, ends_with_client=True, is_passed_on=True)
+API: Final = Api(
+    JoinGroupRequest, JoinGroupResponse, 0, 9, _routed, needs=on_group(AclOperation.READ), ends_with_client=True, is_passed_on=True
+)

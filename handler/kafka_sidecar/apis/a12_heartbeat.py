@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_group
 from kafka_sidecar.apis.routing.to_coordinator import to_coordinator
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -26,4 +27,6 @@ def _refuse(_: Call, __: HeartbeatRequest, error: ErrorCode) -> HeartbeatRespons
     return HeartbeatResponse(error_code=ErrorCode.NONE if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
 
 
-API: Final = Api("Heartbeat", HeartbeatRequest, HeartbeatResponse, 0, 4, to_coordinator(_handle, _refuse), is_passed_on=True)
+API: Final = Api(
+    HeartbeatRequest, HeartbeatResponse, 0, 4, to_coordinator(_handle, _refuse), needs=on_group(AclOperation.READ), is_passed_on=True
+)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_group
 from kafka_sidecar.apis.routing.to_coordinator import to_coordinator_in_turn
 from kafka_sidecar.groups.classic import members
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -37,4 +38,12 @@ def _refuse(_: Call, __: LeaveGroupRequest, error: ErrorCode) -> LeaveGroupRespo
     return LeaveGroupResponse(error_code=error)
 
 
-API: Final = Api("LeaveGroup", LeaveGroupRequest, LeaveGroupResponse, 0, 5, to_coordinator_in_turn(_handle, _refuse), is_passed_on=True)
+API: Final = Api(
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    0,
+    5,
+    to_coordinator_in_turn(_handle, _refuse),
+    needs=on_group(AclOperation.READ),
+    is_passed_on=True,
+)

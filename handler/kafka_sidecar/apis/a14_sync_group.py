@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_group
 from kafka_sidecar.apis.routing.member_words import syncing_in_full
 from kafka_sidecar.apis.routing.to_coordinator import to_coordinator
 from kafka_sidecar.groups.classic import members
@@ -37,4 +38,6 @@ def _response(synced: members.SyncResult) -> SyncGroupResponse:
 
 _routed: Final = syncing_in_full(to_coordinator(_handle, _refuse))
 
-API: Final = Api("SyncGroup", SyncGroupRequest, SyncGroupResponse, 0, 5, _routed, ends_with_client=True, is_passed_on=True)
+API: Final = Api(
+    SyncGroupRequest, SyncGroupResponse, 0, 5, _routed, needs=on_group(AclOperation.READ), ends_with_client=True, is_passed_on=True
+)

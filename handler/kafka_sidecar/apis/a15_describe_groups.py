@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_group
 from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
 from kafka_sidecar.apis.routing.member_words import described_in_own
 from kafka_sidecar.coordination.directory import Leader
@@ -84,4 +85,13 @@ def _described(group: ClassicGroup) -> DescribedGroup:
     )
 
 
-API: Final = Api("DescribeGroups", DescribeGroupsRequest, DescribeGroupsResponse, 0, 6, _handle, ends_with_client=True, is_passed_on=True)
+API: Final = Api(
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    0,
+    6,
+    _handle,
+    needs=on_group(AclOperation.DESCRIBE),
+    ends_with_client=True,
+    is_passed_on=True,
+)

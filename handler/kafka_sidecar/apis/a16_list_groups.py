@@ -15,6 +15,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.late import LATE_GROUP, in_time
+from kafka_sidecar.apis.needs import AclOperation, on_cluster, on_group
 from kafka_sidecar.apis.routing.fan_out import ask_peer
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.groups.classic.machine import ClassicGroup
@@ -57,4 +58,13 @@ def _type(group: Group) -> str:
     return CLASSIC if isinstance(group, ClassicGroup) else CONSUMER
 
 
-API: Final = Api("ListGroups", ListGroupsRequest, ListGroupsResponse, 0, 5, _handle, ends_with_client=True, is_passed_on=True)
+API: Final = Api(
+    ListGroupsRequest,
+    ListGroupsResponse,
+    0,
+    5,
+    _handle,
+    needs=on_group(AclOperation.DESCRIBE) + on_cluster(AclOperation.DESCRIBE),
+    ends_with_client=True,
+    is_passed_on=True,
+)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import NOTHING
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
@@ -18,4 +19,4 @@ def _handle(services: Services, call: Call, request: SaslHandshakeRequest) -> Sa
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
-API: Final = Api("SaslHandshake", SaslHandshakeRequest, SaslHandshakeResponse, 0, 1, _handle)
+API: Final = Api(SaslHandshakeRequest, SaslHandshakeResponse, 0, 1, _handle, needs=NOTHING)

@@ -18,6 +18,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import AnyApi, Api, Call, Services
 from kafka_sidecar.apis.common.features import FEATURES
+from kafka_sidecar.apis.needs import NOTHING
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.headers import API_VERSIONS
 from kafka_sidecar.wire.messages.api_versions import (
@@ -75,4 +76,4 @@ def unsupported_version() -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
 
 
-API: Final = Api("ApiVersions", ApiVersionsRequest, ApiVersionsResponse, 0, 4, handle)
+API: Final = Api(ApiVersionsRequest, ApiVersionsResponse, 0, 4, handle, needs=NOTHING)

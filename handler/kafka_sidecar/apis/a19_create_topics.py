@@ -21,6 +21,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.nodes import NotAssignable, check_assignments
+from kafka_sidecar.apis.needs import AclOperation, on_cluster, on_topic
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.admin import AlreadyExists
 from kafka_sidecar.pulsar.errors import PulsarError, Refused, TopicMissing, Unavailable
@@ -158,4 +159,11 @@ async def _handle(services: Services, call: Call, request: CreateTopicsRequest) 
     return CreateTopicsResponse(topics=results)
 
 
-API: Final = Api("CreateTopics", CreateTopicsRequest, CreateTopicsResponse, 2, 7, _handle)
+API: Final = Api(
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    2,
+    7,
+    _handle,
+    needs=on_topic(AclOperation.CREATE, AclOperation.DESCRIBE_CONFIGS) + on_cluster(AclOperation.CREATE),
+)

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.deleted_topics import forget_everywhere
+from kafka_sidecar.apis.needs import AclOperation, on_topic
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError, Undescribed
 from kafka_sidecar.topics.names import InvalidTopicName, TopicName
@@ -116,4 +117,4 @@ async def _handle(services: Services, call: Call, request: DeleteTopicsRequest) 
     return DeleteTopicsResponse(responses=results)
 
 
-API: Final = Api("DeleteTopics", DeleteTopicsRequest, DeleteTopicsResponse, 1, 6, _handle)
+API: Final = Api(DeleteTopicsRequest, DeleteTopicsResponse, 1, 6, _handle, needs=on_topic(AclOperation.DELETE, AclOperation.DESCRIBE))

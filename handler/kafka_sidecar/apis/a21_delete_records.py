@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.topics import existing
+from kafka_sidecar.apis.needs import AclOperation, on_topic
 from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.partition.partition import Partition
@@ -96,4 +97,4 @@ async def _handle(services: Services, call: Call, request: DeleteRecordsRequest)
     return DeleteRecordsResponse(topics=topics)
 
 
-API: Final = Api("DeleteRecords", DeleteRecordsRequest, DeleteRecordsResponse, 0, 2, _handle)
+API: Final = Api(DeleteRecordsRequest, DeleteRecordsResponse, 0, 2, _handle, needs=on_topic(AclOperation.DELETE))

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Result, Services
+from kafka_sidecar.apis.needs import AclOperation, on_cluster, on_topic, on_transactional_id
 from kafka_sidecar.apis.routing.to_coordinator import TRANSACTIONS, to_coordinator
 from kafka_sidecar.transactions.machine import Producer
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -50,4 +51,12 @@ def handle(services: Services, call: Call, request: InitProducerIdRequest) -> Re
     return _handle_transactional(services, call, request)
 
 
-API: Final = Api("InitProducerId", InitProducerIdRequest, InitProducerIdResponse, 0, 5, handle, is_passed_on=True)
+API: Final = Api(
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    0,
+    5,
+    handle,
+    needs=on_transactional_id(AclOperation.WRITE) + on_cluster(AclOperation.IDEMPOTENT_WRITE) + on_topic(AclOperation.WRITE),
+    is_passed_on=True,
+)

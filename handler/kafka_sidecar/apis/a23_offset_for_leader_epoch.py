@@ -16,6 +16,7 @@ from typing import Final
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.late import LATE_TOPIC, in_time
 from kafka_sidecar.apis.common.topics import resolve
+from kafka_sidecar.apis.needs import AclOperation, on_topic
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.pulsar.errors import PulsarError
@@ -65,4 +66,6 @@ async def _handle(services: Services, call: Call, request: OffsetForLeaderEpochR
     return OffsetForLeaderEpochResponse(topics=await asyncio.gather(*(_topic(services, call, topic) for topic in request.topics)))
 
 
-API: Final = Api("OffsetForLeaderEpoch", OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, 2, 4, _handle, ends_with_client=True)
+API: Final = Api(
+    OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, 2, 4, _handle, needs=on_topic(AclOperation.DESCRIBE), ends_with_client=True
+)

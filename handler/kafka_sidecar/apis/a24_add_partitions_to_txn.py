@@ -14,6 +14,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.topics import resolve
+from kafka_sidecar.apis.needs import AclOperation, on_topic, on_transactional_id
 from kafka_sidecar.apis.routing.to_coordinator import Coordinated, to_coordinator
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.pulsar.errors import PulsarError
@@ -155,11 +156,11 @@ def _told(call: Call, error: ErrorCode) -> ErrorCode:
 
 
 API: Final = Api(
-    "AddPartitionsToTxn",
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     0,
     5,
     to_coordinator(_handle, _refuse, _OF_TRANSACTION),
+    needs=on_transactional_id(AclOperation.WRITE) + on_topic(AclOperation.WRITE),
     is_passed_on=True,
 )

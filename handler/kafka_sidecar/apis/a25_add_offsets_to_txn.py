@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_group, on_transactional_id
 from kafka_sidecar.apis.routing.to_coordinator import TRANSACTIONS, to_coordinator
 from kafka_sidecar.apis.routing.transactions import offsets_partition
 from kafka_sidecar.transactions.machine import Producer
@@ -37,11 +38,11 @@ def _refuse(call: Call, _: AddOffsetsToTxnRequest, error: ErrorCode) -> AddOffse
 
 
 API: Final = Api(
-    "AddOffsetsToTxn",
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
     0,
     4,
     to_coordinator(_handle, _refuse, TRANSACTIONS),
+    needs=on_transactional_id(AclOperation.WRITE) + on_group(AclOperation.READ),
     is_passed_on=True,
 )

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_transactional_id
 from kafka_sidecar.apis.routing.to_coordinator import TRANSACTIONS, to_coordinator
 from kafka_sidecar.transactions.machine import Producer
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -37,4 +38,12 @@ def _refuse(call: Call, _: EndTxnRequest, error: ErrorCode) -> EndTxnResponse:
     return EndTxnResponse(error_code=error)
 
 
-API: Final = Api("EndTxn", EndTxnRequest, EndTxnResponse, 0, 5, to_coordinator(_handle, _refuse, TRANSACTIONS), is_passed_on=True)
+API: Final = Api(
+    EndTxnRequest,
+    EndTxnResponse,
+    0,
+    5,
+    to_coordinator(_handle, _refuse, TRANSACTIONS),
+    needs=on_transactional_id(AclOperation.WRITE),
+    is_passed_on=True,
+)

@@ -14,6 +14,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.topics import resolve
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.topics.names import TopicName
@@ -80,4 +81,6 @@ async def _handle(services: Services, call: Call, request: WriteTxnMarkersReques
     )
 
 
-API: Final = Api("WriteTxnMarkers", WriteTxnMarkersRequest, WriteTxnMarkersResponse, 1, 2, _handle)
+API: Final = Api(
+    WriteTxnMarkersRequest, WriteTxnMarkersResponse, 1, 2, _handle, needs=on_cluster(AclOperation.ALTER, AclOperation.CLUSTER_ACTION)
+)

@@ -17,6 +17,7 @@ from typing import Final
 from kafka_sidecar.apis.a08_offset_commit import KNOWN_SECONDS
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.topics import RequestedTopic, committed_offsets, requested_topic, resolve
+from kafka_sidecar.apis.needs import AclOperation, on_group, on_topic, on_transactional_id
 from kafka_sidecar.apis.routing.to_coordinator import to_coordinator_in_turn
 from kafka_sidecar.apis.routing.transactions import commit_offsets
 from kafka_sidecar.groups.coordinator import Commit
@@ -93,11 +94,11 @@ def _refuse(_: Call, request: TxnOffsetCommitRequest, error: ErrorCode) -> TxnOf
 
 
 API: Final = Api(
-    "TxnOffsetCommit",
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
     0,
     5,
     to_coordinator_in_turn(_handle, _refuse, _unknown),
+    needs=on_transactional_id(AclOperation.WRITE) + on_group(AclOperation.READ) + on_topic(AclOperation.READ),
     is_passed_on=True,
 )

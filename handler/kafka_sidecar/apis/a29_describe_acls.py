@@ -11,6 +11,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common import acls
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 
@@ -18,4 +19,4 @@ def _handle(services: Services, call: Call, request: DescribeAclsRequest) -> Des
     return DescribeAclsResponse(error_code=acls.CODE, error_message=acls.DESCRIBE_MESSAGE)
 
 
-API: Final = Api("DescribeAcls", DescribeAclsRequest, DescribeAclsResponse, 1, 3, _handle)
+API: Final = Api(DescribeAclsRequest, DescribeAclsResponse, 1, 3, _handle, needs=on_cluster(AclOperation.DESCRIBE))

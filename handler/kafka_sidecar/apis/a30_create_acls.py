@@ -11,6 +11,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common import acls
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 
 
@@ -18,4 +19,4 @@ def _handle(services: Services, call: Call, request: CreateAclsRequest) -> Creat
     return CreateAclsResponse(results=[AclCreationResult(error_code=acls.CODE, error_message=acls.MESSAGE) for _ in request.creations])
 
 
-API: Final = Api("CreateAcls", CreateAclsRequest, CreateAclsResponse, 1, 3, _handle)
+API: Final = Api(CreateAclsRequest, CreateAclsResponse, 1, 3, _handle, needs=on_cluster(AclOperation.ALTER))

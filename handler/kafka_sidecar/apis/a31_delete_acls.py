@@ -11,6 +11,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common import acls
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.wire.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
 
 
@@ -19,4 +20,4 @@ def _handle(services: Services, call: Call, request: DeleteAclsRequest) -> Delet
     return DeleteAclsResponse(filter_results=results)
 
 
-API: Final = Api("DeleteAcls", DeleteAclsRequest, DeleteAclsResponse, 1, 3, _handle)
+API: Final = Api(DeleteAclsRequest, DeleteAclsResponse, 1, 3, _handle, needs=on_cluster(AclOperation.ALTER))

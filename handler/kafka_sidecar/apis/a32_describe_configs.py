@@ -15,6 +15,7 @@ from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.configs import BROKER_LOGGER, NotAResource, check_node, topic_of
 from kafka_sidecar.apis.common.loggers import describe_loggers
 from kafka_sidecar.apis.common.nodes import node_listeners
+from kafka_sidecar.apis.needs import AclOperation, on_cluster, on_group, on_topic
 from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
@@ -120,4 +121,12 @@ async def _handle(services: Services, call: Call, request: DescribeConfigsReques
     return DescribeConfigsResponse(results=[result for results in wanted.values() for result in results.values() if result is not None])
 
 
-API: Final = Api("DescribeConfigs", DescribeConfigsRequest, DescribeConfigsResponse, 1, 4, _handle, ends_with_client=True)
+API: Final = Api(
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    1,
+    4,
+    _handle,
+    needs=on_topic(AclOperation.DESCRIBE_CONFIGS) + on_group(AclOperation.DESCRIBE_CONFIGS) + on_cluster(AclOperation.DESCRIBE_CONFIGS),
+    ends_with_client=True,
+)

@@ -10,6 +10,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.configs import BROKER_LOGGER, Alteration, alter_all
+from kafka_sidecar.apis.needs import AclOperation, on_cluster, on_group, on_topic
 from kafka_sidecar.topics.config_types import Operation
 from kafka_sidecar.topics.configs import TopicSettings, set_here
 from kafka_sidecar.wire.messages.alter_configs import (
@@ -45,4 +46,11 @@ async def _handle(services: Services, call: Call, request: AlterConfigsRequest) 
     )
 
 
-API: Final = Api("AlterConfigs", AlterConfigsRequest, AlterConfigsResponse, 0, 2, _handle)
+API: Final = Api(
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    0,
+    2,
+    _handle,
+    needs=on_topic(AclOperation.ALTER_CONFIGS) + on_group(AclOperation.ALTER_CONFIGS) + on_cluster(AclOperation.ALTER_CONFIGS),
+)

@@ -11,6 +11,7 @@ from typing import Final
 from kafka_sidecar.apis.a35_describe_log_dirs import LOG_DIR
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.topics import existing
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.topics.catalog import Topic
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.alter_replica_log_dirs import (
@@ -42,4 +43,4 @@ async def _handle(services: Services, call: Call, request: AlterReplicaLogDirsRe
     return AlterReplicaLogDirsResponse(results=results)
 
 
-API: Final = Api("AlterReplicaLogDirs", AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, 1, 2, _handle)
+API: Final = Api(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, 1, 2, _handle, needs=on_cluster(AclOperation.ALTER))

@@ -13,6 +13,7 @@ import contextlib
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing
 from kafka_sidecar.topics.names import InvalidTopicName, TopicName
@@ -75,4 +76,6 @@ async def _handle(services: Services, call: Call, request: DescribeLogDirsReques
     return DescribeLogDirsResponse(results=[result])
 
 
-API: Final = Api("DescribeLogDirs", DescribeLogDirsRequest, DescribeLogDirsResponse, 1, 4, _handle, ends_with_client=True)
+API: Final = Api(
+    DescribeLogDirsRequest, DescribeLogDirsResponse, 1, 4, _handle, needs=on_cluster(AclOperation.DESCRIBE), ends_with_client=True
+)

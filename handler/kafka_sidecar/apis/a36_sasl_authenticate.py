@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import NOTHING
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
@@ -21,4 +22,4 @@ def _handle(services: Services, call: Call, request: SaslAuthenticateRequest) ->
     return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=MESSAGE)
 
 
-API: Final = Api("SaslAuthenticate", SaslAuthenticateRequest, SaslAuthenticateResponse, 0, 2, _handle)
+API: Final = Api(SaslAuthenticateRequest, SaslAuthenticateResponse, 0, 2, _handle, needs=NOTHING)

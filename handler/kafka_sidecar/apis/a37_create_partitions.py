@@ -14,6 +14,7 @@ from typing import Final
 from kafka_sidecar.apis.a19_create_topics import MAX_PARTITIONS
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.nodes import NotAssignable, check_assignments
+from kafka_sidecar.apis.needs import AclOperation, on_topic
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.topics.catalog import NotPartitioned
@@ -67,4 +68,4 @@ async def _handle(services: Services, call: Call, request: CreatePartitionsReque
     )
 
 
-API: Final = Api("CreatePartitions", CreatePartitionsRequest, CreatePartitionsResponse, 0, 3, _handle)
+API: Final = Api(CreatePartitionsRequest, CreatePartitionsResponse, 0, 3, _handle, needs=on_topic(AclOperation.ALTER))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import NOTHING
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 
@@ -18,7 +19,7 @@ NO_TIME: Final = -1
 
 
 def _handle(services: Services, call: Call, request: CreateDelegationTokenRequest) -> CreateDelegationTokenResponse:
-    requester = call.client.principal
+    requester = services.principal
     return CreateDelegationTokenResponse(
         error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
         principal_type=request.owner_principal_type or requester.kind, principal_name=request.owner_principal_name or requester.name,
@@ -27,4 +28,4 @@ def _handle(services: Services, call: Call, request: CreateDelegationTokenReques
     )  # fmt: skip
 
 
-API: Final = Api("CreateDelegationToken", CreateDelegationTokenRequest, CreateDelegationTokenResponse, 1, 3, _handle)
+API: Final = Api(CreateDelegationTokenRequest, CreateDelegationTokenResponse, 1, 3, _handle, needs=NOTHING)

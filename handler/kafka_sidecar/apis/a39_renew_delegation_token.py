@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import NOTHING
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 
@@ -20,4 +21,4 @@ def _handle(services: Services, call: Call, request: RenewDelegationTokenRequest
     return RenewDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NO_TIME)
 
 
-API: Final = Api("RenewDelegationToken", RenewDelegationTokenRequest, RenewDelegationTokenResponse, 1, 2, _handle)
+API: Final = Api(RenewDelegationTokenRequest, RenewDelegationTokenResponse, 1, 2, _handle, needs=NOTHING)

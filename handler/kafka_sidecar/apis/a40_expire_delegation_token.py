@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import NOTHING
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
 
@@ -20,4 +21,4 @@ def _handle(services: Services, call: Call, request: ExpireDelegationTokenReques
     return ExpireDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NO_TIME)
 
 
-API: Final = Api("ExpireDelegationToken", ExpireDelegationTokenRequest, ExpireDelegationTokenResponse, 1, 2, _handle)
+API: Final = Api(ExpireDelegationTokenRequest, ExpireDelegationTokenResponse, 1, 2, _handle, needs=NOTHING)

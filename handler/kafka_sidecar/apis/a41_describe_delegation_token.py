@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import NOTHING
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
 
@@ -19,4 +20,4 @@ def _handle(services: Services, call: Call, request: DescribeDelegationTokenRequ
     return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 
 
-API: Final = Api("DescribeDelegationToken", DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, 1, 3, _handle)
+API: Final = Api(DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, 1, 3, _handle, needs=NOTHING)

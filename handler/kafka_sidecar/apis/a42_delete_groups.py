@@ -11,6 +11,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.topics import pulsar_partitions
+from kafka_sidecar.apis.needs import AclOperation, on_group
 from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
 from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -37,4 +38,4 @@ async def _handle(services: Services, call: Call, request: DeleteGroupsRequest) 
     return DeleteGroupsResponse(results=await fan_out(services, call, parts, request.groups_names))
 
 
-API: Final = Api("DeleteGroups", DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, _handle, is_passed_on=True)
+API: Final = Api(DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, _handle, needs=on_group(AclOperation.DELETE), is_passed_on=True)

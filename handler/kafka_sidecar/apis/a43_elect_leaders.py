@@ -10,6 +10,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.topics import existing
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 
@@ -29,4 +30,4 @@ async def _handle(services: Services, call: Call, request: ElectLeadersRequest) 
     return ElectLeadersResponse(replica_election_results=results)
 
 
-API: Final = Api("ElectLeaders", ElectLeadersRequest, ElectLeadersResponse, 0, 2, _handle)
+API: Final = Api(ElectLeadersRequest, ElectLeadersResponse, 0, 2, _handle, needs=on_cluster(AclOperation.ALTER))

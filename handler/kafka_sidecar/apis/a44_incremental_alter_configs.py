@@ -10,6 +10,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.configs import Alteration, alter_all
+from kafka_sidecar.apis.needs import AclOperation, on_cluster, on_group, on_topic
 from kafka_sidecar.topics.config_types import Operation
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.incremental_alter_configs import (
@@ -45,4 +46,11 @@ async def _handle(services: Services, call: Call, request: IncrementalAlterConfi
     return IncrementalAlterConfigsResponse(responses=responses)
 
 
-API: Final = Api("IncrementalAlterConfigs", IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, 0, 1, _handle)
+API: Final = Api(
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    0,
+    1,
+    _handle,
+    needs=on_topic(AclOperation.ALTER_CONFIGS) + on_group(AclOperation.ALTER_CONFIGS) + on_cluster(AclOperation.ALTER_CONFIGS),
+)

@@ -10,6 +10,7 @@ from typing import Final
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.nodes import NotAssignable, check_assignments
 from kafka_sidecar.apis.common.topics import existing
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.topics.catalog import Topic
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.alter_partition_reassignments import (
@@ -48,5 +49,5 @@ async def _handle(services: Services, call: Call, request: AlterPartitionReassig
 
 
 API: Final = Api(
-    "AlterPartitionReassignments", AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, 0, 1, _handle
-)  # fmt: skip
+    AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, 0, 1, _handle, needs=on_cluster(AclOperation.ALTER)
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
 
 
@@ -13,6 +14,11 @@ async def _handle(services: Services, call: Call, request: ListPartitionReassign
 
 
 API: Final = Api(
-    "ListPartitionReassignments", ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, 0, 0, _handle,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    0,
+    0,
+    _handle,
+    needs=on_cluster(AclOperation.DESCRIBE),
     ends_with_client=True,
-)  # fmt: skip
+)

@@ -6,6 +6,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.topics import pulsar_partitions, requested_topic
+from kafka_sidecar.apis.needs import AclOperation, on_group, on_topic
 from kafka_sidecar.apis.routing.to_coordinator import to_coordinator
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.offset_delete import (
@@ -39,4 +40,12 @@ def _refuse(_: Call, __: OffsetDeleteRequest, error: ErrorCode) -> OffsetDeleteR
     return OffsetDeleteResponse(error_code=error)
 
 
-API: Final = Api("OffsetDelete", OffsetDeleteRequest, OffsetDeleteResponse, 0, 0, to_coordinator(_handle, _refuse), is_passed_on=True)
+API: Final = Api(
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    0,
+    0,
+    to_coordinator(_handle, _refuse),
+    needs=on_group(AclOperation.DELETE) + on_topic(AclOperation.READ),
+    is_passed_on=True,
+)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
@@ -49,4 +50,4 @@ def _handle(services: Services, call: Call, request: DescribeClientQuotasRequest
     return DescribeClientQuotasResponse(entries=())
 
 
-API: Final = Api("DescribeClientQuotas", DescribeClientQuotasRequest, DescribeClientQuotasResponse, 0, 1, _handle)
+API: Final = Api(DescribeClientQuotasRequest, DescribeClientQuotasResponse, 0, 1, _handle, needs=on_cluster(AclOperation.DESCRIBE_CONFIGS))

@@ -14,6 +14,7 @@ from typing import Final
 
 from kafka_sidecar.apis.a48_describe_client_quotas import ENTITY_TYPES
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -55,4 +56,4 @@ def _handle(services: Services, call: Call, request: AlterClientQuotasRequest) -
     return AlterClientQuotasResponse(entries=list(answered.values()))
 
 
-API: Final = Api("AlterClientQuotas", AlterClientQuotasRequest, AlterClientQuotasResponse, 0, 1, _handle)
+API: Final = Api(AlterClientQuotasRequest, AlterClientQuotasResponse, 0, 1, _handle, needs=on_cluster(AclOperation.ALTER_CONFIGS))

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
@@ -30,4 +31,6 @@ def _handle(services: Services, call: Call, request: DescribeUserScramCredential
     return DescribeUserScramCredentialsResponse(results=[_result(user, times) for user, times in named.items()])
 
 
-API: Final = Api("DescribeUserScramCredentials", DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse, 0, 0, _handle)
+API: Final = Api(
+    DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse, 0, 0, _handle, needs=on_cluster(AclOperation.DESCRIBE)
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -25,4 +26,4 @@ def _handle(services: Services, call: Call, request: AlterUserScramCredentialsRe
     return AlterUserScramCredentialsResponse(results=results)
 
 
-API: Final = Api("AlterUserScramCredentials", AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse, 0, 0, _handle)
+API: Final = Api(AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse, 0, 0, _handle, needs=on_cluster(AclOperation.ALTER))

@@ -13,6 +13,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.nodes import controller, live_nodes, nodes
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -56,4 +57,6 @@ async def _handle(services: Services, call: Call, request: DescribeQuorumRequest
     return DescribeQuorumResponse(topics=topics, nodes=listeners)
 
 
-API: Final = Api("DescribeQuorum", DescribeQuorumRequest, DescribeQuorumResponse, 0, 2, _handle, ends_with_client=True)
+API: Final = Api(
+    DescribeQuorumRequest, DescribeQuorumResponse, 0, 2, _handle, needs=on_cluster(AclOperation.DESCRIBE), ends_with_client=True
+)

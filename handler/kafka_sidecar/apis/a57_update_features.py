@@ -13,6 +13,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.features import FEATURES
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.update_features import (
     FeatureUpdateKey,
@@ -49,4 +50,4 @@ async def _handle(services: Services, call: Call, request: UpdateFeaturesRequest
     return UpdateFeaturesResponse(results=[UpdatableFeatureResult(feature=update.feature) for update in request.feature_updates])
 
 
-API: Final = Api("UpdateFeatures", UpdateFeaturesRequest, UpdateFeaturesResponse, 0, 2, _handle)
+API: Final = Api(UpdateFeaturesRequest, UpdateFeaturesResponse, 0, 2, _handle, needs=on_cluster(AclOperation.ALTER))

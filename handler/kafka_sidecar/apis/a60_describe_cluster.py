@@ -13,6 +13,7 @@ from typing import Final
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.late import LATE_CLUSTER, in_time
 from kafka_sidecar.apis.common.nodes import controller, nodes
+from kafka_sidecar.apis.needs import NOTHING
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -42,4 +43,4 @@ def _refused(node: int, error: ErrorCode, message: str) -> DescribeClusterRespon
     return DescribeClusterResponse(error_code=error, error_message=message, controller_id=node)
 
 
-API: Final = Api("DescribeCluster", DescribeClusterRequest, DescribeClusterResponse, 0, 2, _handle, ends_with_client=True)
+API: Final = Api(DescribeClusterRequest, DescribeClusterResponse, 0, 2, _handle, needs=NOTHING, ends_with_client=True)

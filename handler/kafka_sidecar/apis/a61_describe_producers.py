@@ -8,6 +8,7 @@ from typing import Final
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.late import LATE_TOPIC, in_time
 from kafka_sidecar.apis.common.topics import existing
+from kafka_sidecar.apis.needs import AclOperation, on_topic
 from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.partition.partition import Partition
@@ -75,4 +76,6 @@ async def _handle(services: Services, call: Call, request: DescribeProducersRequ
     return DescribeProducersResponse(topics=await asyncio.gather(*(_topic(services, call, topic) for topic in request.topics)))
 
 
-API: Final = Api("DescribeProducers", DescribeProducersRequest, DescribeProducersResponse, 0, 0, _handle, ends_with_client=True)
+API: Final = Api(
+    DescribeProducersRequest, DescribeProducersResponse, 0, 0, _handle, needs=on_topic(AclOperation.READ), ends_with_client=True
+)

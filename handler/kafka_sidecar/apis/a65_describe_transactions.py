@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_topic, on_transactional_id
 from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
 from kafka_sidecar.apis.routing.to_coordinator import TRANSACTIONS
 from kafka_sidecar.coordination.directory import Leader
@@ -57,12 +58,12 @@ def _refused(transactional_id: str, error: ErrorCode) -> TransactionState:
 
 
 API: Final = Api(
-    "DescribeTransactions",
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     0,
     0,
     _handle,
+    needs=on_transactional_id(AclOperation.DESCRIBE) + on_topic(AclOperation.DESCRIBE),
     ends_with_client=True,
     is_passed_on=True,
 )

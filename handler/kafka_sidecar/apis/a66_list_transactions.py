@@ -15,6 +15,7 @@ import re2
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.late import LATE_GROUP, in_time
+from kafka_sidecar.apis.needs import AclOperation, on_transactional_id
 from kafka_sidecar.apis.routing.fan_out import ask_peer
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.transactions.metadata import TransactionMetadata
@@ -65,5 +66,12 @@ async def _list(services: Services, call: Call, request: ListTransactionsRequest
 
 
 API: Final = Api(
-    "ListTransactions", ListTransactionsRequest, ListTransactionsResponse, 0, 2, _handle, ends_with_client=True, is_passed_on=True
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    0,
+    2,
+    _handle,
+    needs=on_transactional_id(AclOperation.DESCRIBE),
+    ends_with_client=True,
+    is_passed_on=True,
 )

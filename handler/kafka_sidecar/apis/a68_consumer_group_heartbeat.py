@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_group, on_topic
 from kafka_sidecar.apis.routing.to_coordinator import client_host, to_coordinator_in_turn
 from kafka_sidecar.groups.consumer.assignors import ASSIGNORS
 from kafka_sidecar.groups.consumer.members import (
@@ -126,11 +127,11 @@ def _assignment(assignment: Assignment) -> messages.Assignment:
 
 
 API: Final = Api(
-    "ConsumerGroupHeartbeat",
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     0,
     1,
     to_coordinator_in_turn(_handle, _refuse),
+    needs=on_group(AclOperation.READ) + on_topic(AclOperation.DESCRIBE),
     is_passed_on=True,
 )

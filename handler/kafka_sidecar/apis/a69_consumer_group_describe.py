@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
+from kafka_sidecar.apis.needs import AclOperation, on_group, on_topic
 from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
 from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.errors import CoordinatorError
@@ -100,12 +101,12 @@ def _assignment(group: ConsumerGroup, assignment: records.Assignment) -> Assignm
 
 
 API: Final = Api(
-    "ConsumerGroupDescribe",
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     0,
     1,
     _handle,
+    needs=on_group(AclOperation.DESCRIBE) + on_topic(AclOperation.DESCRIBE),
     ends_with_client=True,
     is_passed_on=True,
 )

@@ -11,6 +11,7 @@ from typing import Final
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.configs import BROKER, TOPIC
 from kafka_sidecar.apis.common.nodes import live_nodes
+from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -38,4 +39,12 @@ async def _handle(services: Services, call: Call, request: ListConfigResourcesRe
     return ListConfigResourcesResponse(config_resources=resources)
 
 
-API: Final = Api("ListConfigResources", ListConfigResourcesRequest, ListConfigResourcesResponse, 0, 1, _handle, ends_with_client=True)
+API: Final = Api(
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+    0,
+    1,
+    _handle,
+    needs=on_cluster(AclOperation.DESCRIBE_CONFIGS),
+    ends_with_client=True,
+)

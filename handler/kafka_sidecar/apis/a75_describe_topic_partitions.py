@@ -12,6 +12,7 @@ from typing import Final
 from kafka_sidecar.apis.api import Api, Call, Client, Services
 from kafka_sidecar.apis.common.nodes import replicas
 from kafka_sidecar.apis.common.topics import find, listed
+from kafka_sidecar.apis.needs import AclOperation, on_topic
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.topics.catalog import Topic
@@ -94,5 +95,11 @@ def _topic(services: Services, client: Client, name: str, topic: Topic | ErrorCo
 
 
 API: Final = Api(
-    "DescribeTopicPartitions", DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, 0, 0, _handle, ends_with_client=True
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    0,
+    0,
+    _handle,
+    needs=on_topic(AclOperation.DESCRIBE),
+    ends_with_client=True,
 )

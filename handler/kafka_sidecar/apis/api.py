@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
+from kafka_sidecar.apis.needs import Needs
 from kafka_sidecar.apis.state.answer_share import AnswerShare
 from kafka_sidecar.apis.state.fetch_session_cache import FetchSessionCache
 from kafka_sidecar.apis.state.member_forms import RememberedForms
@@ -58,7 +59,7 @@ ANONYMOUS: Final = Principal("User", "ANONYMOUS")
 class Client(Protocol):
     """The connection a call came through."""
 
-    principal: Principal
+    services: Services  # its principal's
     peer: str
     local_address: tuple[str, int]
     is_external: bool  # came to the external listener
@@ -88,7 +89,10 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """All that handlers work with, on behalf of one principal. They reach Pulsar in no other way."""
+    """All that handlers work with, on behalf of one principal. They reach Pulsar in no other way.
+
+    A principal reaches what is in its services. That another has opened a partition decides nothing for it.
+    """
 
     config: KafkaConfig
     catalog: Catalog
@@ -106,6 +110,7 @@ class Services:
     clock: Callable[[], float]
     wall_clock: Callable[[], int]  # milliseconds
     new_producer_id: NewProducerId = new_producer_id
+    principal: Principal = ANONYMOUS
     settings: Config = field(default_factory=Config)  # the whole configuration: DescribeConfigs of a node reads it
     member_forms: RememberedForms = field(default_factory=RememberedForms)
     produce_partitions: ResolvedPartitions = field(default_factory=ResolvedPartitions)
@@ -158,18 +163,14 @@ class Services:
         return configured or client.local_address
 
 
-# A principal reaches what is in its services. That another has opened a partition decides nothing for it.
-ServicesOf = Callable[[Principal], Services]
-
-
 @dataclass(frozen=True, slots=True)
 class Api(Generic[Req]):
-    name: str
     request: type[Req]
     response: type[Message]
     lowest: int
     highest: int
     handle: Callable[[Services, Call, Req], Result]
+    needs: Needs
     # A question or a wait: nothing is left of it when its client goes. A member that joins stays until its session
     # ends, only its answer is for nobody. All that changes something runs to its end.
     ends_with_client: bool = False
@@ -177,6 +178,10 @@ class Api(Generic[Req]):
     is_passed_on: bool = False
     # The lowest version that ApiVersions tells, where that is not the lowest that is served.
     advertised_lowest: int | None = None
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.request.__name__.removesuffix("Request"))
 
     @property
     def key(self) -> int:

@@ -14,7 +14,7 @@ from typing import Final
 from prometheus_client import start_http_server
 
 from kafka_sidecar.admin.service import ADMIN, FROM_THIS_HOST, AdminService
-from kafka_sidecar.apis.api import ANONYMOUS, Services
+from kafka_sidecar.apis.api import Services
 from kafka_sidecar.apis.common.deleted_topics import forget_here
 from kafka_sidecar.apis.common.handover import warm, warm_heirs
 from kafka_sidecar.apis.routing.transactions import EndedTogether, PeerTransactions, ended_transactions
@@ -81,8 +81,8 @@ IN_USE_SECONDS: Final = 30.0
 class Caller:
     """A client of another sidecar, which has passed its request on."""
 
-    def __init__(self, peer: str) -> None:
-        self.principal = ANONYMOUS
+    def __init__(self, services: Services, peer: str) -> None:
+        self.services = services
         self.peer = peer
         self.local_address = ("", 0)
         self.is_external = False
@@ -206,7 +206,7 @@ class Sidecar:
             [self._kept_states.topic],
             config.groups.internal_retention_minutes, clock, new_id,
         )  # fmt: skip
-        self._dispatch = Dispatcher(lambda principal: self.services, loop.time)  # there is one principal, the anonymous one
+        self._dispatch = Dispatcher(loop.time)
         peer_transactions = PeerTransactions(self.services.transactions, groups)
         answers = Answers(
             serve=self._serve_peer, topics_deleted=partial(forget_here, self.services), transactions=peer_transactions,
@@ -217,7 +217,7 @@ class Sidecar:
         self.control = around.control_server(own.name, answers, further)
         self._handing_over: set[asyncio.Task[None]] = set()
         self.listener = Listener(
-            self._dispatch, self._requests, self.answers, max_request=limits.max_request_bytes,
+            self.services, self._dispatch, self._requests, self.answers, max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
             others_serve=lambda: bool(config.kafka.advertised),  # whoever has stood still does not know who has come meanwhile
             awake_clock=clock.awake,
@@ -294,7 +294,7 @@ class Sidecar:
         if not self._requests.try_take(len(frame)):
             raise Overloaded("no bytes are left for requests")
         try:
-            handled = self._dispatch(Caller(peer), memoryview(frame), forwarded=True, by_0_2=not namespace)
+            handled = self._dispatch(Caller(self.services, peer), memoryview(frame), forwarded=True, by_0_2=not namespace)
             answer = await settled(handled.answer)
             assert answer is not None, "requests without an answer are not passed on"
             return b"".join(handled.encode(answer))[4:]

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from kafka_sidecar.apis.api import ANONYMOUS, BegunRequest, Response
+from kafka_sidecar.apis.api import BegunRequest, Response, Services
 from kafka_sidecar.apis.state.answer_share import AnswerShare, CountedFetchResponse
 from kafka_sidecar.apis.state.promise import Promise
 from kafka_sidecar.apis.state.refused_batches import RefusedBatches
@@ -71,6 +71,7 @@ class _Slot:
 class KafkaConnection(asyncio.Protocol):
     def __init__(
         self,
+        services: Services,
         dispatch: Dispatch,
         budget: ByteBudget,
         answers: AnswerShare,
@@ -105,7 +106,7 @@ class KafkaConnection(asyncio.Protocol):
         self._has_left = False
         self._paused = False
         self._resuming = False
-        self.principal = ANONYMOUS
+        self.services = services
         self.refused = RefusedBatches()
         self.peer = ""
         self.software = ""

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from kafka_sidecar.apis import BY_KEY
 from kafka_sidecar.apis.a18_api_versions import unsupported_version
-from kafka_sidecar.apis.api import AnyApi, BegunRequest, Call, Client, Result, ServicesOf
+from kafka_sidecar.apis.api import AnyApi, BegunRequest, Call, Client, Result
 from kafka_sidecar.apis.common.late import LATE_AFTER_SECONDS
 from kafka_sidecar.apis.common.ordinary_produce import begin_ordinary
 from kafka_sidecar.errors import ProtocolError
@@ -73,13 +73,12 @@ class RoutedRequest:
 
 
 class Dispatcher:
-    def __init__(self, services_of: ServicesOf, clock: Callable[[], float]) -> None:
-        self._services_of = services_of
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
 
     def __call__(self, client: Client, frame: memoryview, *, forwarded: bool = False, by_0_2: bool = False) -> BegunRequest:
         if bytes(frame[:2]) == PRODUCE and not forwarded:
-            ordinary = begin_ordinary(self._services_of(client.principal), client, frame)
+            ordinary = begin_ordinary(client.services, client, frame)
             if ordinary is not None:
                 return ordinary
         header = read_header(frame)
@@ -93,7 +92,7 @@ class Dispatcher:
         request = api.request.read(version, frame[at:])
         late_at = self._clock() + LATE_AFTER_SECONDS
         call = Call(version, header.client_id, client, frame, at, forwarded, late_at, by_0_2)
-        return RoutedRequest(route, header.correlation_id, api.handle(self._services_of(client.principal), call, request))
+        return RoutedRequest(route, header.correlation_id, api.handle(client.services, call, request))
 
     def _refused(self, header: RequestHeader) -> RoutedRequest:
         if header.api_key == API_VERSIONS:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, cast
 
+from kafka_sidecar.apis.api import Services
 from kafka_sidecar.apis.state.answer_share import AnswerShare
 from kafka_sidecar.errors import ConfigError
 from kafka_sidecar.loop.awake import BEAT_SECONDS, Awake
@@ -33,6 +34,7 @@ TELL_SECONDS: Final = 0.005
 class Listener:
     def __init__(
         self,
+        services: Services,
         dispatch: Dispatch,
         budget: ByteBudget,
         answers: AnswerShare,
@@ -44,6 +46,7 @@ class Listener:
         awake_clock: Callable[[], float] = awake,
     ) -> None:
         """`others_serve`: whether clients would go elsewhere while this process stands still."""
+        self._services = services
         self._dispatch = dispatch
         self._budget = budget
         self._answers = answers
@@ -91,7 +94,15 @@ class Listener:
             limited.warning("refused a connection: max_connections (%d) are open", self._max_connections)
             return _Refusal()
         connection = KafkaConnection(
-            self._dispatch, self._budget, self._answers, self._max_request, self._lost, self._awake, self._stood_still, is_external
+            self._services,
+            self._dispatch,
+            self._budget,
+            self._answers,
+            self._max_request,
+            self._lost,
+            self._awake,
+            self._stood_still,
+            is_external,
         )
         self._connections[connection] = None
         return connection

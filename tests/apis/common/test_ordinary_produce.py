@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_sidecar.apis.api import ANONYMOUS, BegunRequest, Principal, Services
+from kafka_sidecar.apis.api import BegunRequest, Services
 from kafka_sidecar.apis.common.ordinary_produce import OrdinaryProduce
 from kafka_sidecar.apis.state.answer_share import AnswerShare
 from kafka_sidecar.apis.state.fetch_session_cache import FetchSessionCache
@@ -52,7 +52,6 @@ class Sidecar:
     waiting_since: float | None = None
     ordinary: int = 0  # requests that took the ordinary way
     may_be_ordinary: bool = True
-    principal: Principal = ANONYMOUS
 
     def __post_init__(self) -> None:
         self.refused = RefusedBatches()
@@ -66,7 +65,7 @@ class Sidecar:
             log_starts=cast(Any, None), transactions=cast(Any, None), answers=AnswerShare(2**30),
             clock=asyncio.get_running_loop().time, wall_clock=lambda: int(time.time() * 1000),
         )  # fmt: skip
-        self.dispatch = Dispatcher(lambda _: self.services, self.services.clock)
+        self.dispatch = Dispatcher(self.services.clock)
 
     def abort(self) -> None:
         self.aborted += 1

@@ -47,7 +47,7 @@ from kafka_sidecar.wire.messages.offset_fetch import (
 from kafka_sidecar.wire.messages.produce import ProduceRequest
 from kafka_sidecar.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from kafka_sidecar.wire.primitives import text
-from tests.support.services import Client, Sidecar
+from tests.support.services import Sidecar
 
 THERE = Leader("other", 2, "", "other:9000")
 M = TypeVar("M", bound=Message)
@@ -66,8 +66,8 @@ class Pair:
             one.admin.make("t")
         services = replace(self.here.services, groups=cast(Any, self), peers=cast(Any, self))
         clock = asyncio.get_running_loop().time
-        self._dispatch = Dispatcher(lambda _: services, clock)
-        self._dispatch_there = Dispatcher(lambda _: self.there.services, clock)
+        self._dispatch = Dispatcher(clock)
+        self.here.client.services = services
 
     # --- where groups are
 
@@ -104,7 +104,7 @@ class Pair:
         self.passed_on.append(struct.unpack_from(">h", frame)[0])
         if self.away:
             raise PeerUnavailable("no answer")
-        handled = self._dispatch_there(Client(), memoryview(frame), forwarded=True)
+        handled = self._dispatch(self.there.client, memoryview(frame), forwarded=True)
         answer = await settled(handled.answer)
         assert isinstance(answer, Message)
         return b"".join(handled.encode(answer))[4:]
@@ -113,7 +113,7 @@ class Pair:
         """Whatever it is: as a sidecar that is broken, or somebody else at the control port."""
         frame = bytearray(struct.pack(">hhih", request.KEY, version, 77, 4) + b"test" + b"\0" * request.is_flexible(version))
         request.write(version, frame)
-        self._dispatch_there(Client(), memoryview(bytes(frame)), forwarded=True)
+        self._dispatch(self.there.client, memoryview(bytes(frame)), forwarded=True)
 
     # --- a client
 
