@@ -26,9 +26,10 @@ from integration.launcher.sidecar import SidecarProcess
 from integration.launcher.spark import CONNECTOR, ICEBERG, SparkCluster
 from integration.patience import LONG
 from integration.pipelines import SCALE, Driver, contents, fill, pipeline, pipeline_here
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.kafka_client.cluster import Cluster as KafkaCluster
 from kafka_sidecar.pipelines.archive.replay import Replay, ReplayOptions
-from kafka_sidecar.pipelines.archive.write import Archive, ArchiveFailed, ArchiveOptions, look
+from kafka_sidecar.pipelines.archive.write import Archive, ArchiveOptions, look
 from kafka_sidecar.pipelines.audit.audit import Audit, AuditOptions, RecordSource
 from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.mirror.plan import MirrorOptions
@@ -179,7 +180,7 @@ def test_a_topic_that_was_made_anew_is_not_added_to_an_archive(cluster: Cluster,
     admin.delete_topics([topic])[topic].result(20)
     create(cluster.kafka, topic)
     produce(cluster.kafka, topic, [b"other"] * 5)  # it has outgrown what was archived
-    with pytest.raises(ArchiveFailed, match=f"topic {topic} was made anew since it was archived"):
+    with pytest.raises(CommandFailed, match=f"topic {topic} was made anew since it was archived"):
         archive_here(spark, cluster.kafka, topic, tmp_path / "archive")
 
 

@@ -23,11 +23,12 @@ from integration.launcher.sidecar import SidecarProcess
 from integration.launcher.spark import SparkCluster
 from integration.patience import LONG, wait_for
 from integration.pipelines import COMMITTED, SCALE, Driver, contents, fill, pipeline, pipeline_here
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.kafka_client.cluster import Cluster as KafkaCluster
 from kafka_sidecar.pipelines.archive.write import Archive, ArchiveOptions
 from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.mirror.plan import MirrorOptions
-from kafka_sidecar.pipelines.mirror.run import Mirror, MirrorFailed
+from kafka_sidecar.pipelines.mirror.run import Mirror
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +189,7 @@ def test_a_cluster_with_tls_and_passwords_is_read(kafka: KafkaNode, cluster: Clu
     assert [contents(cluster.kafka, topic, partition) for partition in range(2)] == whole
     assert spark.read.parquet(archive.options.path).count() == sum(map(len, whole))
     password.write_text("another")
-    with pytest.raises(MirrorFailed, match="the mirror can't begin"):
+    with pytest.raises(CommandFailed, match="the mirror can't begin"):
         asyncio.run(Mirror(None, MirrorOptions(
             name=MirrorName.of(name), source=KafkaCluster(**source), target=KafkaCluster(bootstrap=cluster.kafka), topics=(topic,)
         ), print).look())  # fmt: skip

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kafka_sidecar.cli import main
 from kafka_sidecar.config import Config, load
 from kafka_sidecar.errors import ConfigError
 
@@ -123,13 +122,6 @@ def test_in_a_container_every_command_has_the_settings_of_its_sidecar(tmp_path: 
     assert load(None, environment).kafka.listen == "127.0.0.1:1"
     assert load(other, environment).kafka.listen == "127.0.0.1:2"
     assert load(None, {**environment, "KAFKA_SIDECAR_KAFKA__LISTEN": "127.0.0.1:3"}).kafka.listen == "127.0.0.1:3"
-
-
-def test_check_config_prints_what_it_can_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check-config"]) == 0
-    printed = tmp_path / "printed.toml"
-    printed.write_text(capsys.readouterr().out)
-    assert load(printed, {}) == load(None, {})
 
 
 @pytest.mark.parametrize(

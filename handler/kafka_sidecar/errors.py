@@ -13,6 +13,10 @@ class ConfigError(SidecarError):
     """One sentence that says which setting to change."""
 
 
+class CommandFailed(SidecarError):
+    """One sentence for the one who typed the command: what went wrong, or what to change."""
+
+
 class ProtocolError(SidecarError):
     """A peer sent bytes that the protocol does not allow; its connection is closed."""
 

@@ -62,5 +62,5 @@ def test_an_empty_answer_says_what_it_means(monkeypatch: pytest.MonkeyPatch, cap
 
     monkeypatch.setattr("kafka_sidecar.control.client.ControlClient", Idle)
     asked = argparse.Namespace(what="groups", address="127.0.0.1:1", json=False)
-    assert run(Config(), asked) == 0
+    assert run(asked) == 0
     assert capsys.readouterr().out.startswith("It coordinates none at the moment.")

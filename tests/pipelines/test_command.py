@@ -10,9 +10,9 @@ import pytest
 
 from kafka_sidecar.errors import ConfigError
 from kafka_sidecar.pipelines import command
-from kafka_sidecar.pipelines.command import add_pipelines
 from kafka_sidecar.pipelines.mirror.command import options_of
 from kafka_sidecar.pipelines.options import Settings, table, write_result
+from tests.support.commands import parsed
 
 FILE = """
 name = "dc"
@@ -28,9 +28,7 @@ bootstrap = "sidecar:9092"
 
 
 def settings(*arguments: str, pipeline: str = "mirror") -> Settings:
-    parser = argparse.ArgumentParser()
-    add_pipelines(parser.add_subparsers(dest="command"))
-    return Settings(parser.parse_args(["pipeline", pipeline, *arguments]))
+    return Settings(parsed(command, pipeline, *arguments))
 
 
 def test_flags_count_more_than_the_file(tmp_path: Path) -> None:
@@ -89,9 +87,8 @@ def test_an_interrupt_is_told_and_is_no_fault(monkeypatch: pytest.MonkeyPatch, c
             raise KeyboardInterrupt
 
     monkeypatch.setattr(command, "PIPELINES", {"stopped": Interrupted()})
-    parser = argparse.ArgumentParser()
-    add_pipelines(parser.add_subparsers(dest="command"))
-    assert command.run(parser.parse_args(["pipeline", "stopped"])) == command.INTERRUPTED
+    monkeypatch.setattr("kafka_sidecar.telemetry.logs.start", lambda *_: None)
+    assert command.run(parsed(command, "stopped")) == command.INTERRUPTED
     assert "goes on from what is done" in capsys.readouterr().out
 
 

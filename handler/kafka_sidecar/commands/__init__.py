@@ -1,10 +1,12 @@
-"""The commands of `kafka-sidecar`, but for `serve`, `doctor` and `pipeline`.
+"""The commands of `kafka-sidecar`; `cli` has the table of them. `pipeline` is a room of its own, for it needs Spark.
 
-ctl                asks a running sidecar
-inspect            shows an entry, a fold, a group's records
-verify/            accounts for every offset of a log
-try_               writes a record and reads it back
-transfer_groups    `groups import` and `groups export`
-translate_groups   `groups translate`
-committed          committed offsets, as a client reads and sets them
+command        what a command is, and the options that several have
+serve          serves Kafka clients
+doctor         checks the cluster
+check_config   shows the settings
+ctl            asks a running sidecar
+inspect/       shows an entry, a fold, a group's records
+verify/        accounts for every offset of a log
+try_/          writes a record and reads it back
+groups/        moves and translates a group's offsets
 """

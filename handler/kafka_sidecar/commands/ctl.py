@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from google.protobuf.message import Message
 
-from kafka_sidecar.config import CONFIG_HELP, Config
-from kafka_sidecar.errors import ConfigError, SidecarError
+from kafka_sidecar.commands.command import add_config
+from kafka_sidecar.config import Config, load
+from kafka_sidecar.errors import CommandFailed, ConfigError
 
 if TYPE_CHECKING:  # grpc costs memory that other commands need not spend
     from kafka_sidecar.control.client import ControlClient
+
+TEXT: Final = "ask a running sidecar, and have it do things, through its control port (control.listen)"
 
 Row = Mapping[str, Any]
 
@@ -32,22 +35,21 @@ class _Command(NamedTuple):
     none: str = "There are none."  # what is said where the answer is empty
 
 
-def add_ctl(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    text = "ask a running sidecar, and have it do things"
-    ctl = commands.add_parser("ctl", help=text, description=f"{text}, through its control port (control.listen)")
+def add(ctl: argparse.ArgumentParser) -> None:
     whats = ctl.add_subparsers(dest="what", required=True, metavar="COMMAND")
     for name, of in COMMANDS.items():
         command = whats.add_parser(name, help=of.help, description=of.help)
         for argument in of.arguments:
             command.add_argument(argument.name, type=argument.kind, help=argument.help, nargs=None if argument.is_needed else "?")
         command.add_argument("--address", metavar="HOST:PORT", help="the sidecar's control port (default: control.listen)")
-        command.add_argument("--config", metavar="FILE", help=CONFIG_HELP)
+        add_config(command)
         command.add_argument("--json", action="store_true", help="print JSON")
 
 
-def run(config: Config, options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     from kafka_sidecar.control.client import ControlClient
 
+    config = Config() if options.address else load(options.config)  # of another sidecar: its own settings are of no account
     with ControlClient(_address(config, options)) as sidecar:
         rows = COMMANDS[options.what].ask(sidecar, options)
     if options.json:
@@ -107,16 +109,12 @@ def _cell(value: Any) -> str:
 # --- commands
 
 
-class NotHealthy(SidecarError):
-    """One sentence for whoever looks at a probe."""
-
-
 def _health(sidecar: ControlClient, options: argparse.Namespace) -> list[Row]:
     service = options.service or "ready"
     if service not in ("ready", "live"):
         raise ConfigError(f"there is no health of {service}: write ready or live")
     if not sidecar.is_healthy(service):
-        raise NotHealthy(f"the sidecar is not {service}")
+        raise CommandFailed(f"the sidecar is not {service}")
     return [{"health": service}]
 
 

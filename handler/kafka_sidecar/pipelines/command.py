@@ -16,6 +16,7 @@ from kafka_sidecar.pipelines.migrate_groups import command as migrate_groups
 from kafka_sidecar.pipelines.mirror import command as mirror
 from kafka_sidecar.pipelines.options import Settings
 from kafka_sidecar.pipelines.reindex import command as reindex
+from kafka_sidecar.telemetry import logs
 
 PIPELINES: Final[Mapping[str, Any]] = {
     "mirror": mirror,
@@ -26,12 +27,11 @@ PIPELINES: Final[Mapping[str, Any]] = {
     "reindex": reindex,
 }
 
+TEXT: Final = "move whole topics with Spark, and what belongs to them"
 INTERRUPTED: Final = 130  # as a shell has it for Ctrl-C
 
 
-def add_pipelines(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    text = "move whole topics with Spark, and what belongs to them"
-    pipeline = commands.add_parser("pipeline", help=text, description=text)
+def add(pipeline: argparse.ArgumentParser) -> None:
     names = pipeline.add_subparsers(dest="pipeline", required=True, metavar="NAME")
     parsers = []
     for name, module in PIPELINES.items():
@@ -47,6 +47,7 @@ def _interrupt(*_: object) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    logs.start("WARNING", "text")
     signal.signal(signal.SIGTERM, _interrupt)  # as Ctrl-C: what was done is told
     try:
         return int(PIPELINES[options.pipeline].run(Settings(options)))
@@ -62,10 +63,10 @@ def run(options: argparse.Namespace) -> int:
 
 def main() -> int:
     """For spark-submit."""
-    parser = argparse.ArgumentParser(prog="kafka-sidecar")
-    add_pipelines(parser.add_subparsers(dest="command", required=True, metavar="COMMAND"))
+    parser = argparse.ArgumentParser(prog="kafka-sidecar pipeline", description=TEXT)
+    add(parser)
     try:
-        return run(parser.parse_args(["pipeline", *sys.argv[1:]]))
+        return run(parser.parse_args())
     except SidecarError as error:
         print(f"kafka-sidecar: {error}", file=sys.stderr)
         return 2

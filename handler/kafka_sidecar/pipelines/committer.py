@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from aiokafka.errors import KafkaError
 
-from kafka_sidecar.commands.committed import commit
 from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.kafka_client.committed import commit
 from kafka_sidecar.pipelines.offsets import Offsets
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 from aiokafka.record.memory_records import MemoryRecords
 
-from kafka_sidecar.pipelines.archive.replay import BATCH_BYTES, ReplayFailed, batches
+from kafka_sidecar.errors import CommandFailed
+from kafka_sidecar.pipelines.archive.replay import BATCH_BYTES, batches
 from kafka_sidecar.pipelines.copying.copied_batches import CopiedBatch, Span
 
 
@@ -66,5 +67,5 @@ def test_batches_have_a_bound_and_a_large_record_is_one() -> None:
 
 
 def test_an_offset_that_comes_twice_is_refused() -> None:
-    with pytest.raises(ReplayFailed, match="offset 4 of partition 0 of topic t twice"):
+    with pytest.raises(CommandFailed, match="offset 4 of partition 0 of topic t twice"):
         made([Row(4), Row(4)])

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.kafka_client.client import Refused
 from kafka_sidecar.kafka_client.cluster import Cluster
 from kafka_sidecar.pipelines.copying import batches as module
 from kafka_sidecar.pipelines.copying.delivery import Route
 from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.copying.offset_runs import Place, Translation, decode
-from kafka_sidecar.pipelines.copying.target import CanNotCopy
 from kafka_sidecar.pipelines.mirror.copying import Slice, _Copying
 from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
 from tests.pipelines.mirror.model_kafka import Fault, ModelKafka
@@ -99,7 +99,7 @@ async def test_what_another_wrote_is_not_written_over() -> None:
     await copied(source, target, end)
     target.committed.clear()
     target.transactions.clear()
-    with pytest.raises(CanNotCopy, match="--into-existing"):
+    with pytest.raises(CommandFailed, match="--into-existing"):
         await _Copying(slice_of(end)).go_on(cast(Any, source), cast(Any, target))
 
 
@@ -108,5 +108,5 @@ async def test_a_topic_that_was_made_anew_is_not_gone_on_with() -> None:
     source, target = ModelKafka({}, (data, end)), ModelKafka({})
     await copied(source, target, end)
     target.logs.clear()
-    with pytest.raises(CanNotCopy, match="was made anew"):
+    with pytest.raises(CommandFailed, match="was made anew"):
         await _Copying(slice_of(end)).go_on(cast(Any, source), cast(Any, target))

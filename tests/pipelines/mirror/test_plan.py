@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.errors import CommandFailed, ConfigError
 from kafka_sidecar.kafka_client.cluster import Cluster
 from kafka_sidecar.kafka_client.topics import ClusterState, Topics, TopicState
-from kafka_sidecar.pipelines.copying.delivery import ForeignProgress, Progress, Route, not_the_same, read_progress, write_progress
+from kafka_sidecar.pipelines.copying.delivery import Progress, Route, not_the_same, read_progress, write_progress
 from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.copying.outcome import Outcome
 from kafka_sidecar.pipelines.mirror.plan import Changes, MirrorOptions, NewTopic, changes, copied_configs, dealt
@@ -127,5 +127,5 @@ def test_another_topic_is_not_gone_on_with() -> None:
 def test_progress_is_read_as_it_was_written() -> None:
     assert read_progress(7, write_progress(12)) == Progress(12, 7)
     assert read_progress(-1, None) is None
-    with pytest.raises(ForeignProgress, match="no mirror has committed"):
+    with pytest.raises(CommandFailed, match="no mirror has committed"):
         read_progress(7, "mine")

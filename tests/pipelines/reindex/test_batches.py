@@ -12,9 +12,9 @@ from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.pipelines.copying.copied_batches import CopiedBatch
 from kafka_sidecar.pipelines.copying.places import RecordPlace, number_of, record_place
-from kafka_sidecar.pipelines.copying.target import CanNotCopy
 from kafka_sidecar.pipelines.reindex.batches import EntryBatches
 from kafka_sidecar.pulsar.entry import Position
 from tests.support.batches import records_batch
@@ -89,7 +89,7 @@ def test_what_can_not_be_read_stops_it_behind_what_can() -> None:
     rows = [row(1, 0, [b"a"]), problem(1, 1), row(1, 2, [b"b"])]
     found = EntryBatches(False, {"t": LIMIT})(iter(cast(Any, rows)), FIRST, pytest.fail)
     assert records([next(found)]) == [(place(1, 0, 0), b"a")]
-    with pytest.raises(CanNotCopy, match=r"it is broken\. Go on without it with --accept-loss"):
+    with pytest.raises(CommandFailed, match=r"it is broken\. Go on without it with --accept-loss"):
         next(found)
     assert [value for _, value in records(made(rows, accept_loss=True))] == [b"a", b"b"]
 
@@ -104,7 +104,7 @@ def test_a_damaged_entry_is_said_by_its_position_and_keeps_nobody_but_itself() -
     assert [text[:48] for text in left_out] == ["entry 1:1 can't be read as Kafka records: the re"]
     reading = EntryBatches(False, {"t": LIMIT})(iter(cast(Any, rows)), FIRST, pytest.fail)
     assert [value for _, value in records([next(reading)])] == [b"a", b"c"]
-    with pytest.raises(CanNotCopy, match="entry 1:1"):
+    with pytest.raises(CommandFailed, match="entry 1:1"):
         next(reading)
 
 
@@ -137,7 +137,7 @@ def test_what_is_too_large_only_without_compression_is_written() -> None:
 
 def test_a_record_that_is_too_large_is_said_and_left_out_where_loss_is_accepted() -> None:
     rows = [row(1, 0, [b"a"]), row(1, 1, [noise(LIMIT)]), row(1, 2, [b"b"])]
-    with pytest.raises(CanNotCopy, match=r"record 1:1:0 takes 100\d+ bytes, and the topic takes 100000"):
+    with pytest.raises(CommandFailed, match=r"record 1:1:0 takes 100\d+ bytes, and the topic takes 100000"):
         made(rows)
     left_out: list[str] = []
     found = list(EntryBatches(True, {"t": LIMIT})(iter(cast(Any, rows)), FIRST, left_out.append))

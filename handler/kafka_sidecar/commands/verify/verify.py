@@ -12,7 +12,7 @@ from typing import Final, TextIO
 from kafka_sidecar.commands.verify import report
 from kafka_sidecar.commands.verify.audit import Audit, PartitionReport
 from kafka_sidecar.config import Config
-from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.internal_topics.log_starts import stored_starts
 from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL
@@ -31,19 +31,15 @@ SHOW_SECONDS: Final = 0.2
 WIDTH: Final = 30
 
 
-class CanNotVerify(SidecarError):
-    """One sentence that says what to change."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class VerifyOptions:
     topics: tuple[str, ...]
     namespace: str  # of which all topics are meant; empty for none
     partition: int | None
     json: bool
 
 
-async def verify(config: Config, wanted: Wanted) -> int:
+async def verify(config: Config, wanted: VerifyOptions) -> int:
     """1 where something is wrong, 0 where not."""
     config = replace(config, kafka=replace(config.kafka, listed_namespaces=wanted.namespace))
     try:
@@ -58,12 +54,12 @@ async def verify(config: Config, wanted: Wanted) -> int:
                 if not wanted.json:
                     print("\n".join(report.lines(reports[-1])), flush=True)
     except (PulsarError, InvalidTopicName) as error:
-        raise CanNotVerify(str(error)) from error
+        raise CommandFailed(str(error)) from error
     print(report.as_json(reports) if wanted.json else report.summary(reports))
     return 1 if any(one.faults for one in reports) else 0
 
 
-async def _partitions(catalog: Catalog, wanted: Wanted) -> tuple[list[str], list[PartitionReport]]:
+async def _partitions(catalog: Catalog, wanted: VerifyOptions) -> tuple[list[str], list[PartitionReport]]:
     """Partitions in Pulsar's words; and of topics of the namespace that can't be described, why."""
     topics = [await catalog.find(catalog.names.parse(topic)) for topic in dict.fromkeys(wanted.topics)]
     undescribed = []
@@ -82,7 +78,7 @@ async def _partitions(catalog: Catalog, wanted: Wanted) -> tuple[list[str], list
         elif wanted.partition < topic.partitions:
             partitions.append(topic.name.partition(wanted.partition))
     if not partitions and not undescribed:
-        raise CanNotVerify("there is no such partition: name a topic, or a namespace that has topics")
+        raise CommandFailed("there is no such partition: name a topic, or a namespace that has topics")
     return list(dict.fromkeys(partitions)), undescribed
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.pipelines.archive.layout import (
     INTENT,
     OFFSETS,
@@ -21,11 +21,6 @@ from kafka_sidecar.pipelines.archive.layout import (
     encode,
     united,
 )
-
-
-class ArchiveBroken(SidecarError):
-    """One sentence for whoever runs the pipeline."""
-
 
 # Of which a directory is renamed wholly or not at all.
 ATOMIC: Final = frozenset(("file", "hdfs", "viewfs", "abfs", "abfss"))
@@ -43,7 +38,7 @@ class ArchiveFiles:
         self._fs: Any = self._path(self.place).getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
         scheme = str(self._fs.getUri().getScheme())
         if scheme not in ATOMIC:
-            raise ArchiveBroken(
+            raise CommandFailed(
                 f"--path {place}: a kill in the middle of a rename would leave half a batch in {scheme}, which has no atomic rename of"
                 " directories. Take an Iceberg table (--table) there"
             )
@@ -59,17 +54,17 @@ class ArchiveFiles:
         return batches[-1].last + 1 if batches else 0
 
     def archived(self) -> Contents:
-        """What is in the archive. ArchiveBroken where batches are missing, or come twice."""
+        """What is in the archive. CommandFailed where batches are missing, or come twice."""
         batches = self.batches()
         for before, after in pairwise(batches):
             if after.first != before.last + 1:
-                raise ArchiveBroken(f"{self.place} has {before.directory} and then {after.directory}: batches are missing, or there twice")
+                raise CommandFailed(f"{self.place} has {before.directory} and then {after.directory}: batches are missing, or there twice")
         return united(self.contents(one) for one in batches)
 
     def readable(self) -> None:
-        """ArchiveBroken where a reader would miss batches or have them twice."""
+        """CommandFailed where a reader would miss batches or have them twice."""
         if any(self._exists(f"{STAGING}/{name}/{INTENT}") for name in self._names(f"{self.place}/{STAGING}")):
-            raise ArchiveBroken(f"a compaction of {self.place} was not ended: run archive on it once")
+            raise CommandFailed(f"a compaction of {self.place} was not ended: run archive on it once")
         self.archived()
 
     def contents(self, batch: BatchRange) -> Contents:
@@ -82,7 +77,7 @@ class ArchiveFiles:
     # --- what is written
 
     def add(self, number: int, frame: DataFrame, contents: Contents, _: Contents) -> None:
-        """A batch: there wholly or not at all. ArchiveBroken where another run has written it."""
+        """A batch: there wholly or not at all. CommandFailed where another run has written it."""
         batch = BatchRange(number, number)
         staged = f"{STAGING}/{batch.directory}"
         self._delete(staged)
@@ -123,7 +118,7 @@ class ArchiveFiles:
 
     def _check_written(self, staged: str) -> None:
         if not self._exists(f"{staged}/{WRITTEN}"):
-            raise ArchiveBroken(f"{self.place}/{staged} has gone while it was written: does another run write to this archive?")
+            raise CommandFailed(f"{self.place}/{staged} has gone while it was written: does another run write to this archive?")
 
     def _write(self, frame: DataFrame, staged: str, compact: bool = False) -> None:
         if compact:
@@ -149,12 +144,12 @@ class ArchiveFiles:
     def _delete(self, name: str) -> None:
         self._fs.delete(self._at(name), True)
         if self._exists(name):
-            raise ArchiveBroken(f"{self.place}/{name} can't be deleted")
+            raise CommandFailed(f"{self.place}/{name} can't be deleted")
 
     def _rename(self, name: str, to: str) -> None:
         # A rename onto a directory would move into it.
         if self._exists(to) or not self._fs.rename(self._at(name), self._at(to)):
-            raise ArchiveBroken(f"{self.place}/{to} is there already: does another run write to this archive?")
+            raise CommandFailed(f"{self.place}/{to} is there already: does another run write to this archive?")
 
     def _read(self, file: str) -> str:
         stream = self._fs.open(self._path(file))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.kafka_client.client import TRANSIENT, KafkaClient, Refused, asked
 from kafka_sidecar.kafka_client.cluster import Cluster
 from kafka_sidecar.kafka_client.topics import ClusterState, Partition, cluster_state, create_partitions, create_topic
@@ -50,18 +50,14 @@ class ReplayOptions:
     rounds: int = 10
 
 
-class ReplayFailed(SidecarError):
-    """One sentence for whoever runs the replay."""
-
-
 def batches(rows: Iterable[Row], begin: int, _: LeaveOut) -> Iterator[CopiedBatch]:
-    """Record batches of these rows from offset `begin` on, in their order. ReplayFailed where that is not one."""
+    """Record batches of these rows from offset `begin` on, in their order. CommandFailed where that is not one."""
     pending: list[SourceRecord] = []
     size = 0
     next_offset = -1
     for row in rows:
         if row.offset < next_offset:
-            raise ReplayFailed(f"the archive has offset {row.offset} of partition {row.partition} of topic {row.topic} twice")
+            raise CommandFailed(f"the archive has offset {row.offset} of partition {row.partition} of topic {row.topic} twice")
         next_offset = row.offset + 1
         if row.offset < begin:
             continue
@@ -96,7 +92,7 @@ class Replay:
         self.wanted = {(row[0], row[1]): row[2] + 1 for row in ends}
         missing = set(self.options.topics) - {topic for topic, _ in self.wanted}
         if missing or not self.wanted:
-            raise ReplayFailed(f"the archive has no records of {', '.join(sorted(missing)) or 'any topic'}")
+            raise CommandFailed(f"the archive has no records of {', '.join(sorted(missing)) or 'any topic'}")
         asyncio.run(self._prepare())
         if self.options.dry_run:
             return
@@ -143,7 +139,7 @@ class Replay:
         try:
             await asked(self.options.target, CLIENT_ID, self._make)
         except (Refused, *TRANSIENT) as error:
-            raise ReplayFailed(f"the target can't be asked: {str(error) or type(error).__name__}") from error
+            raise CommandFailed(f"the target can't be asked: {str(error) or type(error).__name__}") from error
 
     async def _make(self, kafka: KafkaClient) -> None:
         counts: dict[str, int] = {}

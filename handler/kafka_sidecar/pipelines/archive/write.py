@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.kafka_client.client import TRANSIENT, KafkaClient, Refused, asked
 from kafka_sidecar.kafka_client.cluster import Cluster
 from kafka_sidecar.kafka_client.topics import EARLIEST, LATEST, READ_COMMITTED, Partition, cluster_state, matching_topics, offsets
@@ -38,10 +38,6 @@ class ArchiveOptions:
     continuous: bool = False
     accept_loss: bool = False
     dry_run: bool = False
-
-
-class ArchiveFailed(SidecarError):
-    """One sentence for whoever runs the archive."""
 
 
 @dataclass(slots=True)
@@ -109,21 +105,21 @@ class Archive:
         try:
             source = asyncio.run(look(self.options.source, self.options.topics, self.options.exclude))
         except (Refused, *TRANSIENT) as error:
-            raise ArchiveFailed(f"the source can't be asked: {str(error) or type(error).__name__}") from error
+            raise CommandFailed(f"the source can't be asked: {str(error) or type(error).__name__}") from error
         for topic in made_anew(archived.ids, source.ids):
-            raise ArchiveFailed(f"topic {topic} was made anew since it was archived: begin another archive")
+            raise CommandFailed(f"topic {topic} was made anew since it was archived: begin another archive")
         ends = {at: end for at, (_, end) in archived.ranges.items()}
         taken, lost = next_ranges(ends, source.firsts, source.ends, self.options.batch_records)
         if lost and not self.options.accept_loss:
             (topic, index), (begin, end) = next(iter(sorted(lost.items())))
-            raise ArchiveFailed(
+            raise CommandFailed(
                 f"the source has removed offsets {begin} to {end - 1} of partition {index} of topic {topic} before they were archived:"
                 " go on without them with --accept-loss"
             )
         self.lost = {**(self.lost or {}), **lost} or None
         behind = {at: end for at, end in ends.items() if at in source.ends and source.ends[at] < end}
         for (topic, index), end in behind.items():
-            raise ArchiveFailed(
+            raise CommandFailed(
                 f"partition {index} of topic {topic} ends at {source.ends[topic, index]} and was archived up to {end}: it has lost records,"
                 " or the topic was made anew. Begin another archive"
             )

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.kafka_client.client import TRANSIENT, Refused
 from kafka_sidecar.kafka_client.cluster import Cluster
 from kafka_sidecar.kafka_client.topics import Partition
@@ -58,15 +58,11 @@ class AuditOptions:
     verify_file: str = ""
 
 
-class AuditFailed(SidecarError):
-    """One sentence for whoever runs the audit."""
-
-
 def looked_at(cluster: Cluster, topics: tuple[str, ...]) -> Source:
     try:
         return asyncio.run(look(cluster, topics))
     except (Refused, *TRANSIENT) as error:
-        raise AuditFailed(f"{cluster.bootstrap} can't be asked: {str(error) or type(error).__name__}") from error
+        raise CommandFailed(f"{cluster.bootstrap} can't be asked: {str(error) or type(error).__name__}") from error
 
 
 @dataclass(slots=True)
@@ -164,9 +160,9 @@ class Audit:
         try:
             found = asyncio.run(copied_by(against.cluster, mirror))
         except (Refused, *TRANSIENT) as error:
-            raise AuditFailed(f"the record of {mirror.kind} {mirror.name} can't be read: {str(error) or type(error).__name__}") from error
+            raise CommandFailed(f"the record of {mirror.kind} {mirror.name} can't be read: {str(error) or type(error).__name__}") from error
         if not found:
-            raise AuditFailed(f"{mirror.kind} {mirror.name} has copied nothing to {against.cluster.bootstrap}")
+            raise CommandFailed(f"{mirror.kind} {mirror.name} has copied nothing to {against.cluster.bootstrap}")
         return found
 
     def _keep(self, name: str, frame: DataFrame, most: int | None = None) -> list[Any]:
@@ -182,7 +178,7 @@ class Audit:
             source = looked_at(place.cluster, topics)
             ranges = {at: (source.firsts[at], end) for at, end in source.ends.items() if end > source.firsts[at]}
             if not ranges:
-                raise AuditFailed("these topics have no records")
+                raise CommandFailed("these topics have no records")
             return read_topics(self.spark, place.cluster, ranges)
         if place.table:
             frame = self.spark.table(place.table)
@@ -199,7 +195,7 @@ class Audit:
             text = Path(self.options.verify_file).read_text()
             read_causes(text)
         except (OSError, ValueError) as error:
-            raise AuditFailed(f"--verify {self.options.verify_file} can't be read: {error}") from error
+            raise CommandFailed(f"--verify {self.options.verify_file} can't be read: {error}") from error
         return text
 
 

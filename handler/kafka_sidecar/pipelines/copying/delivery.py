@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.kafka_client.client import TRANSACTION, KafkaClient, Refused, check, until_it_succeeds, until_ready
 from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.copying.offset_runs import Copied
@@ -86,10 +86,6 @@ class Progress:
     target_end: int
 
 
-class ForeignProgress(SidecarError):
-    """Somebody else has committed for the mirror's group."""
-
-
 _PROGRESS: Final = "source="
 
 
@@ -103,7 +99,7 @@ def read_progress(committed_offset: int, metadata: str | None) -> Progress | Non
     if committed_offset < 0:
         return None
     if metadata is None or not metadata.startswith(_PROGRESS):
-        raise ForeignProgress(
+        raise CommandFailed(
             f"the mirror's group has an offset that no mirror has committed ({committed_offset}, {metadata!r}): delete the"
             " group's offsets of this topic, the record of runs has the progress too"
         )

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.kafka_client.client import KafkaClient, Refused, until_it_succeeds
 from kafka_sidecar.kafka_client.topics import EARLIEST, LATEST, READ_COMMITTED, Partition, offsets
 from kafka_sidecar.pipelines.copying.delivery import TRANSACTION_TIMEOUT_MS
@@ -19,10 +19,6 @@ from kafka_sidecar.wire.error_code import ErrorCode
 STABLE_SECONDS: Final = 1.5 * TRANSACTION_TIMEOUT_MS / 1_000
 
 
-class RecordUnreadable(SidecarError):
-    """Somebody else has written to the mirror's topic."""
-
-
 async def recorded(kafka: KafkaClient, topic: str) -> AsyncIterator[tuple[Partition, Copied]]:
     """All of it that committed readers see, in order."""
     at = (topic, 0)
@@ -31,7 +27,7 @@ async def recorded(kafka: KafkaClient, topic: str) -> AsyncIterator[tuple[Partit
         try:
             found = decode_key(record.key or b""), decode(record.value or b"")
         except ValueError as error:
-            raise RecordUnreadable(f"offset {record.offset} of topic {topic} is not of a mirror: {error}") from error
+            raise CommandFailed(f"offset {record.offset} of topic {topic} is not of a mirror: {error}") from error
         yield found
 
 

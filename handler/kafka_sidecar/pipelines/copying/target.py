@@ -11,7 +11,7 @@ from typing import Final
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.kafka_client.client import GROUP, TRANSIENT, KafkaClient, Refused, check, until_it_succeeds
 from kafka_sidecar.kafka_client.topics import LATEST, offsets
 from kafka_sidecar.pipelines.copying.copied_batches import CopiedBatch, Span, with_producer
@@ -34,10 +34,6 @@ from kafka_sidecar.wire.records import NO_PRODUCER_ID, NO_SEQUENCE, next_sequenc
 ABORT_SECONDS: Final = 5.0
 PRODUCE_TIMEOUT_MS: Final = 30_000
 _MOST_RUNS_BYTES: Final = 1 << 24
-
-
-class CanNotCopy(SidecarError):
-    """One sentence for whoever runs the mirror, or the replay."""
 
 
 def foreign_records(route: Route, target_end: int) -> str:
@@ -103,7 +99,7 @@ class Target:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer about group {route.mirror.group} lacks what was asked for")
 
     async def go_on(self, known: Progress | None, first: int, into_existing: bool) -> tuple[Progress, int]:
-        """Where to go on, and where the target ends now. CanNotCopy where that is not what was written.
+        """Where to go on, and where the target ends now. CommandFailed where that is not what was written.
 
         `known` is from the record of runs: what is committed may have expired. `first` is where a partition begins that is new.
         """
@@ -114,13 +110,13 @@ class Target:
         progress = max(found, key=lambda one: one.next_source, default=None)
         if progress is None:
             if target_end and not into_existing:
-                raise CanNotCopy(foreign_records(route, target_end))
+                raise CommandFailed(foreign_records(route, target_end))
             # Before any record: what an aborted transaction leaves would look like somebody else's. And where nothing is to be copied,
             # groups at the end of an empty log have a place.
             await self.begin(with_copies=False)
             return await self.commit(first, target_end), target_end
         if target_end < progress.target_end:
-            raise CanNotCopy(
+            raise CommandFailed(
                 f"partition {route.partition} of topic {route.target_topic} ends at {target_end} and was written up to"
                 f" {progress.target_end}: the topic was made anew. Begin with another --name"
             )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kafka_sidecar.errors import ConfigError, SidecarError
+from kafka_sidecar.errors import CommandFailed, ConfigError
 from kafka_sidecar.kafka_client.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
 from kafka_sidecar.kafka_client.cluster import Cluster
 from kafka_sidecar.kafka_client.groups import Committed, GroupState, commit, committed, list_groups
@@ -61,10 +61,6 @@ class Step:
         return self.place is not None and not self.problem and self.there != self.place.target
 
 
-class CanNotMigrate(SidecarError):
-    """One sentence for whoever typed the command."""
-
-
 async def migrate(options: GroupsOptions) -> list[Step]:
     """Carry it out, or find out what would be done."""
     try:
@@ -72,13 +68,13 @@ async def migrate(options: GroupsOptions) -> list[Step]:
             steps = await until_it_succeeds(lambda: _planned(options, source, target), ASK_SECONDS)
             return steps if options.dry_run else await _set(steps, target)
     except (Refused, *TRANSIENT) as error:
-        raise CanNotMigrate(f"groups can't be moved: {str(error) or type(error).__name__}") from error
+        raise CommandFailed(f"groups can't be moved: {str(error) or type(error).__name__}") from error
 
 
 async def _planned(options: GroupsOptions, source: KafkaClient, target: KafkaClient) -> list[Step]:
     source_state, target_state = await cluster_state(source), await cluster_state(target)
     if options.name.runs_topic not in target_state.topics:
-        raise CanNotMigrate(f"there is no topic {options.name.runs_topic} in the target: mirror {options.name.name} has not run")
+        raise CommandFailed(f"there is no topic {options.name.runs_topic} in the target: mirror {options.name.name} has not run")
     copied = await translations(target, options.name.runs_topic)
     changed = _changed(options.name, copied, source_state, target_state)
     source_groups, target_groups = await list_groups(source), await list_groups(target)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.kafka_client.client import KafkaClient, connected
 from kafka_sidecar.kafka_client.cluster import Cluster
 from kafka_sidecar.kafka_client.topics import EARLIEST, offsets
@@ -20,7 +21,7 @@ from kafka_sidecar.pipelines.copying.delivery import Progress, Route
 from kafka_sidecar.pipelines.copying.outcome import Outcome, failed
 from kafka_sidecar.pipelines.copying.places import record_place
 from kafka_sidecar.pipelines.copying.reading import fetch
-from kafka_sidecar.pipelines.copying.target import CanNotCopy, Target
+from kafka_sidecar.pipelines.copying.target import Target
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ class _Copying:
             raise
 
     async def _begin(self, source: KafkaClient, target: Target) -> int:
-        """The source offset to go on from. CanNotCopy where that is not what was copied from, or to."""
+        """The source offset to go on from. CommandFailed where that is not what was copied from, or to."""
         slice_, route = self._slice, self._slice.route
         source_at = (route.topic, route.partition)
         first = (await offsets(source, [source_at], EARLIEST))[source_at]
@@ -106,13 +107,13 @@ class _Copying:
         self.outcome = replace(self.outcome, progress=progress)
         place = record_place(progress.next_source)
         if place is not None:
-            raise CanNotCopy(f"entries without an index were copied up to {place}: run `pipeline reindex` of this name to their end")
+            raise CommandFailed(f"entries without an index were copied up to {place}: run `pipeline reindex` of this name to their end")
         if not slice_.exactly_once and target_end > progress.target_end:
             self.outcome = replace(self.outcome, repeats=(progress.target_end, target_end))
         if first <= progress.next_source:
             return progress.next_source
         if not slice_.accept_loss:
-            raise CanNotCopy(
+            raise CommandFailed(
                 f"the source has removed offsets {progress.next_source} to {first - 1} of partition {route.partition} of topic"
                 f" {route.topic} before they were copied: go on without them with --accept-loss"
             )

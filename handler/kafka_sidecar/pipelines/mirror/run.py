@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_sidecar.errors import ConfigError, SidecarError
+from kafka_sidecar.errors import CommandFailed, ConfigError
 from kafka_sidecar.kafka_client.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
 from kafka_sidecar.kafka_client.topics import (
     EARLIEST,
@@ -43,10 +43,6 @@ LOOK_SECONDS: Final = 120.0
 ALL: Final = -1  # partitions of a topic, for what was said of it
 # So often in a row a partition may be taken away from this run before it says so.
 FENCED_ROUNDS: Final = 5
-
-
-class MirrorFailed(SidecarError):
-    """One sentence for whoever runs the mirror."""
 
 
 @dataclass(slots=True)
@@ -234,7 +230,7 @@ class Mirror:
             if not self.partitions:
                 if isinstance(error, ConfigError):
                     raise
-                raise MirrorFailed(f"the mirror can't begin: {str(error) or type(error).__name__}") from error
+                raise CommandFailed(f"the mirror can't begin: {str(error) or type(error).__name__}") from error
             self.say(f"the clusters can't be looked at: {str(error) or type(error).__name__}")  # slices say how long that lasts
             await asyncio.sleep(REST_SECONDS)
 

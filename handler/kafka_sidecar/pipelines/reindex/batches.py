@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from aiokafka.record.memory_records import MemoryRecords
 
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.pipelines.copying.copied_batches import CopiedBatch, Span, built, copied_batches
 from kafka_sidecar.pipelines.copying.places import number_of, record_place, shown
 from kafka_sidecar.pipelines.copying.reading import SourceRecord
-from kafka_sidecar.pipelines.copying.target import CanNotCopy
 from kafka_sidecar.pipelines.copying.writing import LeaveOut
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.wire.compression import with_compression
@@ -93,7 +93,7 @@ class EntryBatches:
     limits: Mapping[str, int]  # by topic, how large a batch the target takes
 
     def __call__(self, rows: Iterator[Row], begin: int, leave_out: LeaveOut) -> Iterator[CopiedBatch]:
-        """From this source number on. CanNotCopy at what can't be copied, ConnectionError at what can't be read now."""
+        """From this source number on. CommandFailed at what can't be copied, ConnectionError at what can't be read now."""
         begin_place = record_place(begin)
         if begin_place is None:
             return
@@ -118,7 +118,7 @@ class EntryBatches:
 
     def _without(self, problem: str, leave_out: LeaveOut) -> None:
         if not self.accept_loss:
-            raise CanNotCopy(f"{problem}. Go on without it with --accept-loss")
+            raise CommandFailed(f"{problem}. Go on without it with --accept-loss")
         leave_out(problem)
 
     def _ready(self, chunk: _Chunk, topic: str, leave_out: LeaveOut) -> Iterator[CopiedBatch]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.kafka_client.client import TRANSIENT, Refused, asked
 from kafka_sidecar.kafka_client.topics import Partition, max_message_bytes
 from kafka_sidecar.pipelines.copying.delivery import Progress
@@ -29,10 +29,6 @@ ROUND_BYTES: Final = 4 * 1_024 * 1_024 * 1_024
 LOOKS_AT_A_TIME: Final = 8
 # A log without any index is looked at so often for one.
 LOOK_AGAIN_SECONDS: Final = 10.0
-
-
-class ReindexFailed(SidecarError):
-    """One sentence for whoever runs the reindex."""
 
 
 @dataclass(slots=True)
@@ -68,7 +64,7 @@ class Reindex:
     # --- what there is
 
     def reach(self) -> None:
-        """ReindexFailed where Pulsar is not where it should be."""
+        """CommandFailed where Pulsar is not where it should be."""
         asyncio.run(self._reach())
 
     async def _reach(self) -> None:
@@ -76,7 +72,7 @@ class Reindex:
             async with opened(self.pulsar) as source:
                 await source.reach()
         except PulsarError as error:
-            raise ReindexFailed(f"Pulsar can't be asked: {error}. Check --pulsar-url, --pulsar-admin-url and --namespace") from error
+            raise CommandFailed(f"Pulsar can't be asked: {error}. Check --pulsar-url, --pulsar-admin-url and --namespace") from error
 
     def look(self) -> None:
         """Topics that the target lacks are made; a partition is the mirror's when nothing without an index is left of it."""
@@ -198,10 +194,10 @@ class Reindex:
         try:
             found = await asked(self.mirror.options.target, CLIENT_ID, lambda kafka: max_message_bytes(kafka, sorted(names.values())))
         except (Refused, *TRANSIENT) as error:
-            raise ReindexFailed(f"the target does not say how large a record may be: {str(error) or type(error).__name__}") from error
+            raise CommandFailed(f"the target does not say how large a record may be: {str(error) or type(error).__name__}") from error
         for topic, name in names.items():
             if name not in found:
-                raise ReindexFailed(f"the target does not say how large a record of topic {name} may be (max.message.bytes)")
+                raise CommandFailed(f"the target does not say how large a record of topic {name} may be (max.message.bytes)")
             self._limits[topic] = found[name]
 
     def _written(self, spark: SparkSession, pieces: list[Piece], goals: dict[Partition, Goal]) -> list[Outcome]:

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 from aiokafka.errors import KafkaError
 
-from kafka_sidecar.commands.committed import GroupHasMembers, commit, committed_offsets
 from kafka_sidecar.config import Config
-from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.errors import CommandFailed
+from kafka_sidecar.kafka_client.committed import GroupHasMembers, commit, committed_offsets
 from kafka_sidecar.loop.clock import SYSTEM_CLOCK
 from kafka_sidecar.loop.ids import WRITER_PREFIX, new_id
 from kafka_sidecar.partition.fold.producer_states import ProducerMemory
@@ -40,7 +40,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transfer:
+class TransferOptions:
     direction: str
     group: str
     topics: tuple[str, ...]  # empty for all of the namespace, or all that the group has committed
@@ -48,22 +48,18 @@ class Transfer:
     dry_run: bool
 
 
-class TransferFailed(SidecarError):
-    """One sentence for whoever typed the command."""
-
-
-async def transfer(config: Config, wanted: Transfer, say: Callable[[str], None]) -> int:
+async def transfer(config: Config, wanted: TransferOptions, say: Callable[[str], None]) -> int:
     """Carry it out, or say what would be done; the exit code."""
     try:
         async with opened(config) as logs:
             return await _transfer(logs, wanted, say)
     except (KafkaError, OSError) as error:
-        raise TransferFailed(f"the sidecar at {wanted.bootstrap} can't be asked: {error}") from error
+        raise CommandFailed(f"the sidecar at {wanted.bootstrap} can't be asked: {error}") from error
     except (PulsarError, InvalidTopicName) as error:
-        raise TransferFailed(str(error)) from error
+        raise CommandFailed(str(error)) from error
 
 
-async def _transfer(logs: TopicLogs, wanted: Transfer, say: Callable[[str], None]) -> int:
+async def _transfer(logs: TopicLogs, wanted: TransferOptions, say: Callable[[str], None]) -> int:
     writer = WRITER_PREFIX + new_id()
     partitions = PartitionTable(logs.log, writer, 1, PartitionLimits(replay_entries=1), ProducerMemory(), SYSTEM_CLOCK)
     mirror = Mirror(wanted.group, logs.admin, PulsarTopics(logs, writer, partitions))
@@ -82,7 +78,7 @@ async def _transfer(logs: TopicLogs, wanted: Transfer, say: Callable[[str], None
     return 0
 
 
-async def _steps(wanted: Transfer, catalog: Catalog, mirror: Mirror, committed: dict[tuple[str, int], int]) -> list[Step]:
+async def _steps(wanted: TransferOptions, catalog: Catalog, mirror: Mirror, committed: dict[tuple[str, int], int]) -> list[Step]:
     names = catalog.names
     topics = list(dict.fromkeys(names.canonical(topic) for topic in wanted.topics))
     if not topics and wanted.direction == EXPORT:
@@ -95,7 +91,7 @@ async def _steps(wanted: Transfer, catalog: Catalog, mirror: Mirror, committed: 
         try:
             count = (await catalog.find(name)).partitions
         except TopicMissing as error:
-            raise TransferFailed(f"there is no topic {topic}") from error
+            raise CommandFailed(f"there is no topic {topic}") from error
         wanted_partitions += [(topic, index, name.partition(index)) for index in range(count)]
     gate = asyncio.Semaphore(16)
 
@@ -104,7 +100,7 @@ async def _steps(wanted: Transfer, catalog: Catalog, mirror: Mirror, committed: 
             try:
                 subscribed = await mirror.offset(wanted.group, partition)
             except PulsarError as error:
-                raise TransferFailed(
+                raise CommandFailed(
                     f"partition {index} of topic {topic} can't be read: {error}. Mend it, or name the other topics with --topic"
                 ) from error
             return Step(topic, index, committed.get((topic, index)), subscribed)
@@ -113,11 +109,11 @@ async def _steps(wanted: Transfer, catalog: Catalog, mirror: Mirror, committed: 
     return [step for step in steps if _source(wanted, step) is not None]
 
 
-def _source(wanted: Transfer, step: Step) -> int | None:
+def _source(wanted: TransferOptions, step: Step) -> int | None:
     return step.subscribed if wanted.direction == IMPORT else step.committed
 
 
-def _show(wanted: Transfer, steps: list[Step], say: Callable[[str], None]) -> None:
+def _show(wanted: TransferOptions, steps: list[Step], say: Callable[[str], None]) -> None:
     if not steps:
         what = "a Pulsar subscription of this name" if wanted.direction == IMPORT else "a committed offset"
         say(f"Nothing to {wanted.direction}: no partition has {what}.")
@@ -132,7 +128,7 @@ def _show(wanted: Transfer, steps: list[Step], say: Callable[[str], None]) -> No
         say("Nothing was changed: this was a dry run.")
 
 
-def _change(wanted: Transfer, step: Step) -> str:
+def _change(wanted: TransferOptions, step: Step) -> str:
     before, after = (step.committed, step.subscribed) if wanted.direction == IMPORT else (step.subscribed, step.committed)
     if before == after:
         return "as it is"
@@ -140,7 +136,7 @@ def _change(wanted: Transfer, step: Step) -> str:
     return f"{after}, back by {before - after}: records come again" if before is not None and after < before else str(after)
 
 
-async def _carry_out(wanted: Transfer, names: TopicNames, mirror: Mirror, steps: list[Step]) -> None:
+async def _carry_out(wanted: TransferOptions, names: TopicNames, mirror: Mirror, steps: list[Step]) -> None:
     if wanted.direction == EXPORT:
         for step in steps:
             assert step.committed is not None
@@ -150,4 +146,4 @@ async def _carry_out(wanted: Transfer, names: TopicNames, mirror: Mirror, steps:
     try:
         await commit(wanted.bootstrap, wanted.group, offsets)
     except GroupHasMembers as error:
-        raise TransferFailed(str(error)) from error
+        raise CommandFailed(str(error)) from error

@@ -12,9 +12,9 @@ from typing import Final
 
 from aiokafka.errors import KafkaError
 
-from kafka_sidecar.commands.committed import commit, committed_offsets
 from kafka_sidecar.config import Config
-from kafka_sidecar.errors import EntryUnreadable, SidecarError
+from kafka_sidecar.errors import CommandFailed, EntryUnreadable
+from kafka_sidecar.kafka_client.committed import commit, committed_offsets
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL
 from kafka_sidecar.partition.follow.read_entries import base_offset_of, first_entry
 from kafka_sidecar.partition.log.packed_offsets import PackedOffset, Undecided, place_of
@@ -27,12 +27,8 @@ from kafka_sidecar.topics.names import InvalidTopicName
 NAME: Final = "translate"
 
 
-class CanNotTranslate(SidecarError):
-    """One sentence for whoever typed the command."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class TranslateOptions:
     group: str
     bootstrap: str
     dry_run: bool
@@ -47,7 +43,7 @@ class Translation:
     text: str
 
 
-async def translate(config: Config, wanted: Wanted, say: Callable[[str], None]) -> int:
+async def translate(config: Config, wanted: TranslateOptions, say: Callable[[str], None]) -> int:
     """Carry it out, or say what would be done. 1 where an offset is left as it was."""
     try:
         packed = _packed(await committed_offsets(wanted.bootstrap, wanted.group))
@@ -59,9 +55,9 @@ async def translate(config: Config, wanted: Wanted, say: Callable[[str], None]) 
             await commit(wanted.bootstrap, wanted.group, decided)
             say(f"{len(decided)} offsets translated")
     except (KafkaError, OSError) as error:
-        raise CanNotTranslate(f"the sidecar at {wanted.bootstrap} can't be asked: {error}") from error
+        raise CommandFailed(f"the sidecar at {wanted.bootstrap} can't be asked: {error}") from error
     except (PulsarError, InvalidTopicName) as error:
-        raise CanNotTranslate(str(error)) from error
+        raise CommandFailed(str(error)) from error
     return 1 if any(one.offset is None for one in translations) else 0
 
 
@@ -111,7 +107,7 @@ async def _offset(log: EntryLog, packed: PackedOffset) -> tuple[int, str]:
     return min(base + packed.in_batch, entry.last_index + 1), f"entry {place}"
 
 
-def _show(wanted: Wanted, translations: list[Translation], say: Callable[[str], None]) -> None:
+def _show(wanted: TranslateOptions, translations: list[Translation], say: Callable[[str], None]) -> None:
     if not translations:
         say(f"Nothing to translate: the group {wanted.group} has no offset of Kafka-on-Pulsar before 2.8.")
         return

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_sidecar.commands.translate_groups import translated
+from kafka_sidecar.commands.groups.translate import translated
 from kafka_sidecar.partition.log.packed_offsets import PackedOffset, Undecided, place_of
 from kafka_sidecar.pulsar.entry import LedgerInfo, LogStats, Position
 from tests.partition.test_entries_without_index import write_old

@@ -12,15 +12,11 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
-from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.errors import CommandFailed
 
 OWN_TOPIC: Final = "kafka-sidecar-try"
 # Between two tries to connect: sidecars that start may not listen yet.
 PAUSE_SECONDS: Final = 0.5
-
-
-class TrialFailed(SidecarError):
-    """Why nothing came back."""
 
 
 class _LastWords(logging.Handler):
@@ -59,9 +55,9 @@ async def try_out(bootstrap: str, topic: str, seconds: float, say: Callable[[str
     except TimeoutError:
         why = f" ({last_words.text})" if last_words.text else ""
         look = "look at the sidecars' logs and at `kafka-sidecar doctor`"
-        raise TrialFailed(f"{bootstrap}: {done} after {seconds:.0f} s{why}; {look}") from None
+        raise CommandFailed(f"{bootstrap}: {done} after {seconds:.0f} s{why}; {look}") from None
     except (KafkaError, OSError) as error:
-        raise TrialFailed(f"{bootstrap}: {done}, then {type(error).__name__}: {error}") from error
+        raise CommandFailed(f"{bootstrap}: {done}, then {type(error).__name__}: {error}") from error
     finally:
         log.removeHandler(last_words)
         log.propagate = propagates
@@ -84,7 +80,7 @@ async def _create(admin: AIOKafkaAdminClient) -> None:
     answer = await admin.create_topics([NewTopic(OWN_TOPIC, 1, 1)])
     for _, code, *message in answer.topic_errors:
         if code not in (0, TopicAlreadyExistsError.errno):
-            raise TrialFailed(f"the topic {OWN_TOPIC} can't be made: {for_code(code).__name__} {' '.join(map(str, message))}")
+            raise CommandFailed(f"the topic {OWN_TOPIC} can't be made: {for_code(code).__name__} {' '.join(map(str, message))}")
 
 
 async def _written(bootstrap: str, topic: str, record: bytes) -> tuple[int, float]:
@@ -104,7 +100,7 @@ async def _read_back(bootstrap: str, topic: str, offset: int, record: bytes) -> 
         consumer.seek(place, offset)
         found = await consumer.getone()
     if (found.offset, found.value) != (offset, record):
-        raise TrialFailed(
+        raise CommandFailed(
             f"offset {offset} of {topic}-0 was read, and is not the record that was written there (it has offset {found.offset})"
         )
     return 1000 * (asyncio.get_running_loop().time() - begun)

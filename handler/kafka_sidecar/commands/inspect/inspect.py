@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from kafka_sidecar.config import Config
 from kafka_sidecar.coordination.shards import shard_of
 from kafka_sidecar.coordination.term_log import MARKER_KEY
-from kafka_sidecar.errors import EntryUnreadable, SidecarError
+from kafka_sidecar.errors import CommandFailed, EntryUnreadable
 from kafka_sidecar.groups.records import Key, Record, Value
 from kafka_sidecar.groups.records.codec import GroupRecords
 from kafka_sidecar.internal_topics.compacted_topic import CompactedTopic
@@ -39,12 +39,8 @@ PERMITS: Final = 256
 LINES: Final = 100
 
 
-class CanNotInspect(SidecarError):
-    """One sentence that says what to change."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class InspectOptions:
     what: str  # entry, partition or group
     name: str  # of the topic, or the group
     partition: int = 0
@@ -53,7 +49,7 @@ class Wanted:
     entries: int = 2_000
 
 
-async def inspect(config: Config, wanted: Wanted) -> int:
+async def inspect(config: Config, wanted: InspectOptions) -> int:
     try:
         async with opened(config) as logs:
             if wanted.what == "group":
@@ -64,33 +60,33 @@ async def inspect(config: Config, wanted: Wanted) -> int:
             async for line in lines:
                 print(line)
     except (PulsarError, InvalidTopicName) as error:
-        raise CanNotInspect(str(error)) from error
+        raise CommandFailed(str(error)) from error
     return 0
 
 
-async def _log(logs: TopicLogs, wanted: Wanted) -> EntryLog:
+async def _log(logs: TopicLogs, wanted: InspectOptions) -> EntryLog:
     topic = await logs.catalog.find(logs.catalog.names.parse(wanted.name))
     if not 0 <= wanted.partition < topic.partitions:
-        raise CanNotInspect(f"{wanted.name} has partitions 0 to {topic.partitions - 1}: there is no partition {wanted.partition}")
+        raise CommandFailed(f"{wanted.name} has partitions 0 to {topic.partitions - 1}: there is no partition {wanted.partition}")
     return logs.log(topic.name.partition(wanted.partition), NAME)
 
 
 # --- an entry
 
 
-async def entry_lines(log: EntryLog, wanted: Wanted) -> AsyncIterator[str]:
+async def entry_lines(log: EntryLog, wanted: InspectOptions) -> AsyncIterator[str]:
     position = wanted.position
     if position is None:
         position = await log.find_index(wanted.offset or 0)
     if position is None:
-        raise CanNotInspect(f"offset {wanted.offset} is beyond the end of the log")
+        raise CommandFailed(f"offset {wanted.offset} is beyond the end of the log")
     stats = await log.stats()
     if stats.last is None or not position <= stats.last:
-        raise CanNotInspect(f"there is no entry {position}: the last one is {stats.last}")
+        raise CommandFailed(f"there is no entry {position}: the last one is {stats.last}")
     async with aclosing(raw_entries_from(log, position, 1)) as entries:
         entry = await anext(entries)
     if entry.position != position:
-        raise CanNotInspect(f"there is no entry {position} that readers are given: the next one is {entry.position}")
+        raise CommandFailed(f"there is no entry {position} that readers are given: the next one is {entry.position}")
     metadata = _metadata(entry)
     yield f"position          {entry.position}"
     yield f"index             {entry.last_index}"
@@ -122,7 +118,7 @@ def _metadata(entry: RawEntry) -> MessageMetadata:
     try:
         return entry.message_metadata
     except DecodeError as error:
-        raise CanNotInspect(f"entry {entry.position} is not a message of Pulsar's: {error}") from error
+        raise CommandFailed(f"entry {entry.position} is not a message of Pulsar's: {error}") from error
 
 
 def _batch(header: BatchHeader, base: int) -> str:
@@ -185,7 +181,7 @@ async def _folded(log: EntryLog, fold: Fold, start: Position, last: Position | N
     async for entry in _until(log, start, last):
         index = entry.last_index
         if index is None:
-            raise CanNotInspect(f"entry {entry.position} has no index: set brokerEntryMetadataInterceptors on every broker")
+            raise CommandFailed(f"entry {entry.position} has no index: set brokerEntryMetadataInterceptors on every broker")
         try:
             content = read_entry(entry)
             if fold.lacks_proof(content):
@@ -225,7 +221,7 @@ async def _group(logs: TopicLogs, config: Config, group: str) -> AsyncIterator[s
     topic = f"persistent://{config.groups.namespace}/__consumer_offsets"
     count = await logs.admin.topics.partitions(topic)
     if count == 0:
-        raise CanNotInspect(f"{topic} was made without partitions: there are no groups in it")
+        raise CommandFailed(f"{topic} was made without partitions: there are no groups in it")
     number = shard_of(group, count)
     shard = f"{topic}-partition-{number}"
     log = logs.log(shard, NAME)

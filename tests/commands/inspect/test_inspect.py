@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_sidecar.commands.inspect import CanNotInspect, GroupReading, Wanted, entry_lines, fold_lines
+from kafka_sidecar.commands.inspect.inspect import GroupReading, InspectOptions, entry_lines, fold_lines
+from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, Record, write_key, write_value
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.messages import Message, write_batch
@@ -14,7 +15,7 @@ from tests.support.memory_log import MemoryLog
 
 
 async def entry(log: MemoryLog, **which: object) -> str:
-    wanted = Wanted(what="entry", name="t", **which)  # type: ignore[arg-type]
+    wanted = InspectOptions(what="entry", name="t", **which)  # type: ignore[arg-type]
     return "\n".join([line async for line in entry_lines(log, wanted)])
 
 
@@ -31,7 +32,7 @@ async def test_an_entry_by_offset_and_by_position() -> None:
     assert "producer id 7 epoch 1 sequences 4 to 6" in shown
     assert "written by        a sidecar" in shown
     assert await entry(log, position=position) == shown
-    with pytest.raises(CanNotInspect, match="beyond the end"):
+    with pytest.raises(CommandFailed, match="beyond the end"):
         await entry(log, offset=5)
 
 
@@ -88,7 +89,7 @@ async def test_an_entry_that_is_not_there_is_not_another_one() -> None:
     log.roll()
     log.write(batch(b"b"))
     for position in (Position(1, 7), Position(9, 0)):
-        with pytest.raises(CanNotInspect, match="there is no entry"):
+        with pytest.raises(CommandFailed, match="there is no entry"):
             await entry(log, position=position)
 
 
