@@ -118,6 +118,7 @@ async def test_a_topic_that_has_lost_a_partition_holds_up_the_offsets_of_others_
     sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lost_topics, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(lost_topics, "ROUND_SECONDS", 0.01)
     ids = set()
     for name in ("t", "half"):
         sidecar.admin.make(name)

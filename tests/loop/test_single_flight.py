@@ -132,3 +132,24 @@ async def test_who_asks_again_at_the_moment_at_which_a_call_ends_begins_another(
     others = [asyncio.create_task(later_than(1)) for _ in range(5)]
     assert await first == 1
     assert {await other for other in others} == {2}
+
+
+async def test_a_call_after_is_not_the_one_that_was_begun_before() -> None:
+    shared: SingleFlight[str, int] = SingleFlight()
+    begun, go = 0, asyncio.Event()
+
+    async def work() -> int:
+        nonlocal begun
+        begun += 1
+        number = begun
+        await go.wait()
+        return number
+
+    first = asyncio.create_task(shared.call("k", work))
+    await asyncio.sleep(0)
+    later = [asyncio.create_task(shared.call_after("k", work)) for _ in range(3)]
+    await asyncio.sleep(0)
+    go.set()
+    assert await first == 1
+    assert await asyncio.gather(*later) == [2, 2, 2]
+    assert await shared.call_after("k", work) == 3

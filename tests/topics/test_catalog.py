@@ -74,12 +74,6 @@ def catalog(admin: ScriptedAdmin, clock: Clock | None = None) -> Catalog:
     return Catalog(admin, TopicNames("public/default", "public/__kafka"), clock or Clock())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("slow", ["partitions", "created_at"])
-async def test_a_topic_that_is_not_there_is_missing_whichever_answer_comes_first(slow: str) -> None:
-    with pytest.raises(TopicMissing):
-        await catalog(ScriptedAdmin(slow=slow)).find(TOPIC)
-
-
 async def test_a_topic_is_asked_for_once_in_a_while() -> None:
     admin, clock = ScriptedAdmin({TOPIC.pulsar: (3, "monday")}), Clock()
     topics = catalog(admin, clock)

@@ -6,8 +6,19 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing, Unavailable, Undescribed
-from kafka_sidecar.topics.lost_topics import ASKED_SECONDS, LOST_SECONDS, MOST_TOPICS, LostTopics
+import pytest
+
+from kafka_sidecar.pulsar.errors import TopicMissing, Unavailable, Undescribed
+from kafka_sidecar.topics import lost_topics
+from kafka_sidecar.topics.lost_topics import (
+    ASKED_SECONDS,
+    LOOK_SECONDS,
+    LOST_SECONDS,
+    PLACES,
+    ROUND_SECONDS,
+    SLOW_PLACES,
+    LostTopics,
+)
 from kafka_sidecar.topics.names import TopicName
 from tests.support.virtual_time import in_virtual_time
 
@@ -17,13 +28,24 @@ MOVES = Undescribed("500")
 
 class Pulsar:
     def __init__(self) -> None:
-        self.answer: PulsarError | None = MOVES
+        self.answer: Exception | None = MOVES
+        self.answers: dict[TopicName, Exception] = {}  # of these topics others
+        self.seconds: dict[TopicName, float] = {}  # that an answer takes
         self.looks = 0
+        self.under_way = 0
+        self.most_under_way = 0
 
     async def look(self, name: TopicName) -> None:
         self.looks += 1
-        if self.answer is not None:
-            raise self.answer
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            await asyncio.sleep(self.seconds.get(name, 0.0))
+        finally:
+            self.under_way -= 1
+        answer = self.answers.get(name, self.answer)
+        if answer is not None:
+            raise answer
 
 
 def played(play: Callable[[Pulsar, LostTopics], Coroutine[Any, Any, None]]) -> None:
@@ -81,10 +103,81 @@ def test_a_cluster_that_is_away_says_nothing() -> None:
     played(play)
 
 
+def named(number: int) -> TopicName:
+    return TopicName("public", "default", f"t{number}")
+
+
+@pytest.mark.parametrize("seconds", [14.0, 30.0])
+def test_a_topic_that_hangs_is_lost_too_and_holds_up_no_other(seconds: float) -> None:
+    async def play(pulsar: Pulsar, lost: LostTopics) -> None:
+        hangs = named(0)
+        pulsar.seconds[hangs] = seconds
+        assert not lost.has(hangs)
+        assert not lost.has(TOPIC)
+        await asyncio.sleep(LOST_SECONDS + LOOK_SECONDS)
+        assert lost.has(TOPIC)
+        await asyncio.sleep(2 * seconds)
+        assert lost.has_slowly(hangs), "nobody needs to wait for it any more"
+        assert not lost.has_slowly(TOPIC)
+
+    played(play)
+
+
+def test_topics_that_hang_leave_places_to_others() -> None:
+    """In Pulsar's admin API, and among the looks."""
+
+    async def play(pulsar: Pulsar, lost: LostTopics) -> None:
+        pulsar.seconds = {named(number): 30.0 for number in range(40)}
+        for name in pulsar.seconds:
+            lost.has(name)
+        await asyncio.sleep(40 / PLACES * 30 + 60)
+        assert pulsar.most_under_way == PLACES
+        pulsar.most_under_way = 0
+        lost.has(TOPIC)
+        await asyncio.sleep(LOST_SECONDS + LOOK_SECONDS)
+        assert lost.has(TOPIC)
+        await asyncio.sleep(600)
+        assert pulsar.most_under_way <= SLOW_PLACES + 1
+        assert all(lost.has(name) for name in pulsar.seconds)
+
+    played(play)
+
+
+def test_many_that_are_lost_at_once_are_all_answered() -> None:
+    async def play(pulsar: Pulsar, lost: LostTopics) -> None:
+        for number in range(3_000):
+            lost.has(named(number))
+        await asyncio.sleep(700)
+        assert all(lost.has(named(number)) for number in range(3_000))
+
+    played(play)
+
+
+def test_pulsar_is_not_asked_more_often_for_many() -> None:
+    async def play(pulsar: Pulsar, lost: LostTopics) -> None:
+        for number in range(3_000):
+            lost.has(named(number))
+        await asyncio.sleep(100)
+        assert pulsar.looks <= 100 * PLACES / ROUND_SECONDS
+
+    played(play)
+
+
+def test_a_look_that_fails_on_its_own_ends_no_other() -> None:
+    async def play(pulsar: Pulsar, lost: LostTopics) -> None:
+        pulsar.answers[named(0)] = ZeroDivisionError()
+        lost.has(named(0))
+        lost.has(TOPIC)
+        await asyncio.sleep(LOST_SECONDS + LOOK_SECONDS)
+        assert lost.has(TOPIC)
+
+    played(play)
+
+
 def test_nobody_looks_at_a_topic_for_which_nobody_has_asked_for_long() -> None:
     async def play(pulsar: Pulsar, lost: LostTopics) -> None:
         lost.has(TOPIC)
-        await asyncio.sleep(2 * ASKED_SECONDS)
+        await asyncio.sleep(1.1 * ASKED_SECONDS)
         looks = pulsar.looks
         await asyncio.sleep(ASKED_SECONDS)
         assert pulsar.looks == looks
@@ -92,11 +185,31 @@ def test_nobody_looks_at_a_topic_for_which_nobody_has_asked_for_long() -> None:
     played(play)
 
 
-def test_it_has_a_bound() -> None:
+def test_it_has_a_bound_and_room_again_when_others_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lost_topics, "MOST_TOPICS", 10)
+
     async def play(pulsar: Pulsar, lost: LostTopics) -> None:
-        for number in range(MOST_TOPICS + 10):
-            lost.has(TopicName("public", "default", f"t{number}"))
-        await asyncio.sleep(6)
-        assert pulsar.looks == MOST_TOPICS
+        for number in range(11):
+            lost.has(named(number))
+        await asyncio.sleep(2 * LOST_SECONDS)
+        assert [lost.has(named(number)) for number in range(11)] == [True] * 10 + [False]
+        lost.forget(named(0))
+        lost.has(named(10))
+        await asyncio.sleep(2 * LOST_SECONDS)
+        assert lost.has(named(10))
+
+    played(play)
+
+
+def test_nothing_is_begun_once_it_is_closed() -> None:
+    async def play(pulsar: Pulsar, lost: LostTopics) -> None:
+        pulsar.seconds[TOPIC] = 30.0
+        lost.has(TOPIC)
+        await asyncio.sleep(2 * LOOK_SECONDS)
+        await lost.close()
+        assert pulsar.under_way == 0
+        lost.has(named(1))
+        await asyncio.sleep(2 * LOOK_SECONDS)
+        assert pulsar.looks == 1
 
     played(play)

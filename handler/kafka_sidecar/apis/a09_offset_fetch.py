@@ -29,6 +29,7 @@ from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.groups.records import OffsetCommitValue
 from kafka_sidecar.groups.shard import Offsets, TopicPartition
+from kafka_sidecar.loop.waiting import in_slices
 from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing, Undescribed
 from kafka_sidecar.topics.catalog import Topic
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -142,8 +143,8 @@ async def _all_topics(
     if call.version < TOPIC_IDS_SINCE:
         return [OffsetFetchResponseTopics(name=name, partitions=partitions) for name, partitions in partitions_of.items()]
     topics = []
-    for name, partitions in partitions_of.items():
-        current = await find(services, call, services.catalog.names.parse(name))
+    found = await in_slices(lambda name: find(services, call, services.catalog.names.parse(name)), list(partitions_of))
+    for (name, partitions), current in zip(partitions_of.items(), found, strict=True):
         if isinstance(current, Topic):
             topics.append(OffsetFetchResponseTopics(topic_id=current.topic_id, partitions=partitions))
         elif current is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -233,6 +234,8 @@ async def _current_id(services: Services, topic: str) -> uuid.UUID | None:
     say, and it is not remembered.
     """
     name = services.catalog.names.parse(topic)
+    if services.catalog.lost.has_slowly(name):
+        return None
     try:
         return (await services.catalog.find(name)).topic_id
     except PulsarError as error:

@@ -59,6 +59,12 @@ class SingleFlight(Generic[K, T]):
             if not call.waiting and self._linger is not None and not call.task.done():
                 asyncio.get_running_loop().call_later(self._linger, self._end_if_unwanted, key, call)
 
+    async def call_after(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of a call that begins no sooner than this one: what was begun before may tell of what was before."""
+        if key in self:
+            await asyncio.wait([self._calls[key].task])
+        return await self.call(key, work)
+
     def _begun(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> _Call[T]:
         call = self._calls.get(key)
         if call is None or call.task.done():  # one that has just ended is forgotten a moment later

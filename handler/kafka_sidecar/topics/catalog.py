@@ -18,11 +18,12 @@ from typing import Final, NamedTuple
 
 from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.loop.single_flight import SingleFlight
-from kafka_sidecar.pulsar.admin import AlreadyExists, DescribedTopic, PulsarAdmin
+from kafka_sidecar.pulsar.admin import AlreadyExists, PulsarAdmin
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable, Undescribed
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.topics.deletions import Deletions
+from kafka_sidecar.topics.description import described
 from kafka_sidecar.topics.listing import Listing
 from kafka_sidecar.topics.lost_topics import LostTopics
 from kafka_sidecar.topics.names import InvalidTopicName, TopicName, TopicNames
@@ -200,10 +201,13 @@ class Catalog:
             heard = self._deletions.heard
             async with self._lookups:
                 try:
-                    found, created = await self._look_up(name)
+                    found, created = await described(self._admin, name)
                 except TopicMissing:
                     now = self._clock()
                     self._note_gone(name, _Gone(now + FRESH_SECONDS, now, now))
+                    raise
+                except Undescribed:
+                    self.lost.note(name)
                     raise
             if not self._deletions.has_come(name, heard):
                 break  # else the answer may tell of the topic that was deleted meanwhile
@@ -213,25 +217,6 @@ class Catalog:
         self.lost.forget(name)
         return topic
 
-    async def _look_up(self, name: TopicName) -> tuple[DescribedTopic, str]:
-        found, created = await asyncio.gather(
-            self._admin.topics.describe(name.pulsar), self._admin.topics.created_at(name.partition(0)), return_exceptions=True
-        )
-        # Of a topic that isn't there the first answers 404 and the second 500, in either order.
-        if isinstance(found, BaseException):
-            raise found
-        if not found.partitions:
-            try:
-                return found, await self._admin.topics.created_at(name.pulsar)
-            except Unavailable as error:
-                raise Undescribed(f"topic {name.pulsar} can't be described: {error}") from error
-        if isinstance(created, PulsarError):
-            # One that was created a moment ago, or that has lost a partition.
-            raise Undescribed(f"topic {name.pulsar} can't be described, its partition 0 does not answer: {created}") from created
-        if isinstance(created, BaseException):
-            raise created
-        return found, created
-
     async def has_partition(self, name: TopicName, index: int) -> bool:
         """Whether a topic has this partition, and Pulsar its log. May raise PulsarError."""
         try:
@@ -239,7 +224,7 @@ class Catalog:
             if not partitioned and index:
                 return False
             log_ = name.partition(index) if partitioned else name.pulsar
-            return log_ in await self._logs_in.call(f"{name.tenant}/{name.namespace}", partial(self._look_at_logs, name))
+            return log_ in await self._logs_in.call_after(f"{name.tenant}/{name.namespace}", partial(self._look_at_logs, name))
         except TopicMissing:
             return False
 

@@ -156,6 +156,7 @@ async def test_a_topic_that_can_not_be_described_is_not_deleted_before_that_has_
 ) -> None:
     monkeypatch.setattr(a20_delete_topics, "DESCRIBE_SECONDS", 0.0)
     monkeypatch.setattr(lost_topics, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(lost_topics, "ROUND_SECONDS", 0.01)
     (refused,) = (await sidecar.ask(DELETE, 6)).responses
     assert refused.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert str(refused.error_message).endswith("if that lasts for half a minute, it can be deleted by its name")
