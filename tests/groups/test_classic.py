@@ -24,7 +24,7 @@ from kafka_sidecar.groups.classic.members import (
     StoreGroup,
     SyncResult,
 )
-from kafka_sidecar.groups.vocabulary import Now, Reply
+from kafka_sidecar.groups.vocabulary import Committer, Now, Reply
 from kafka_sidecar.wire.error_code import ErrorCode
 
 NONE = ErrorCode.NONE
@@ -357,15 +357,15 @@ def test_an_administrator_removes_a_static_member_by_its_instance() -> None:
 def test_who_may_commit(stable: Bench) -> None:
     first = stable.joined("a").member_id
     group = stable.group
-    assert group.check_commit(stable.now, first, None, 1) is NONE
-    assert group.check_commit(stable.now, first, None, 0) is ErrorCode.ILLEGAL_GENERATION
-    assert group.check_commit(stable.now, "stranger", None, 1) is ErrorCode.UNKNOWN_MEMBER_ID
-    assert group.check_commit(stable.now, "", None, -1) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.check_commit(stable.now, Committer(first, None, 1)) is NONE
+    assert group.check_commit(stable.now, Committer(first, None, 0)) is ErrorCode.ILLEGAL_GENERATION
+    assert group.check_commit(stable.now, Committer("stranger", None, 1)) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.check_commit(stable.now, Committer("", None, -1)) is ErrorCode.UNKNOWN_MEMBER_ID
     stable.join("c")
-    assert group.check_commit(stable.now, first, None, 1) is NONE  # before it rejoins it commits what it did
+    assert group.check_commit(stable.now, Committer(first, None, 1)) is NONE  # before it rejoins it commits what it did
     stable.join("a2", first)
     stable.join("b2", stable.joined("b").member_id)
-    assert group.check_commit(stable.now, first, None, 2) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert group.check_commit(stable.now, Committer(first, None, 2)) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_a_group_that_was_loaded_goes_on_as_it_was(stable: Bench) -> None:

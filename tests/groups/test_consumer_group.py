@@ -31,7 +31,7 @@ from kafka_sidecar.groups.records.consumer import (
     TargetAssignmentMetadataKey,
 )
 from kafka_sidecar.groups.records.subscription import read_parts
-from kafka_sidecar.groups.vocabulary import Now
+from kafka_sidecar.groups.vocabulary import Committer, Now
 from kafka_sidecar.wire.error_code import ErrorCode
 
 NONE = ErrorCode.NONE
@@ -351,16 +351,16 @@ def test_when_only_classic_members_are_left_the_group_is_to_become_classic(bench
 
 def test_commits_and_fetches_are_those_of_the_members_epoch(bench: Bench) -> None:
     group = bench.group
-    assert group.check_commit("", -1, knows_epochs=True) is NONE, "nobody is in it"
+    assert group.check_commit(bench.now, Committer("", None, -1, knows_epochs=True)) is NONE, "nobody is in it"
     bench.beat("m1", 0)
     bench.join_classic("old")
-    assert group.check_commit("", -1, knows_epochs=True) is ErrorCode.UNKNOWN_MEMBER_ID
-    assert group.check_commit("m1", 1, knows_epochs=True) is NONE
-    assert group.check_commit("m1", 1, knows_epochs=False) is ErrorCode.UNSUPPORTED_VERSION
-    assert group.check_commit("m1", 2, knows_epochs=True) is ErrorCode.STALE_MEMBER_EPOCH
-    assert group.check_commit("old", 1, knows_epochs=True) is ErrorCode.ILLEGAL_GENERATION
-    assert group.check_commit_in_transaction("m1", 1) is NONE, "in any version"
-    assert group.check_commit_in_transaction("m1", 2) is ErrorCode.ILLEGAL_GENERATION
+    assert group.check_commit(bench.now, Committer("", None, -1, knows_epochs=True)) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.check_commit(bench.now, Committer("m1", None, 1, knows_epochs=True)) is NONE
+    assert group.check_commit(bench.now, Committer("m1", None, 1, knows_epochs=False)) is ErrorCode.UNSUPPORTED_VERSION
+    assert group.check_commit(bench.now, Committer("m1", None, 2, knows_epochs=True)) is ErrorCode.STALE_MEMBER_EPOCH
+    assert group.check_commit(bench.now, Committer("old", None, 1, knows_epochs=True)) is ErrorCode.ILLEGAL_GENERATION
+    assert group.check_commit_in_transaction(Committer("m1", None, 1)) is NONE, "in any version"
+    assert group.check_commit_in_transaction(Committer("m1", None, 2)) is ErrorCode.ILLEGAL_GENERATION
     assert group.check_fetch(None, -1) is NONE
     assert group.check_fetch("m1", 1) is NONE
     assert group.check_fetch("m1", 2) is ErrorCode.STALE_MEMBER_EPOCH

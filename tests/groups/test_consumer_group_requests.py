@@ -23,6 +23,7 @@ from kafka_sidecar.groups.records import GroupMetadataKey
 from kafka_sidecar.groups.records.consumer import ConsumerGroupMetadataKey
 from kafka_sidecar.groups.records.offsets import OffsetCommitKey
 from kafka_sidecar.groups.records.subscription import write_parts
+from kafka_sidecar.groups.vocabulary import Committer
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.group_members import GROUP, Bench, NewClient, OldClient, write_names
 
@@ -263,7 +264,7 @@ def test_offsets_of_a_living_consumer_group_do_not_expire_and_those_of_an_empty_
 
 
 def commit(bench: Bench, client: NewClient, offset: int) -> ErrorCode:
-    request = Commit(GROUP, client.member_id, None, client.epoch, -1, {("a", 0): CommittedOffset(offset, -1, "")})
+    request = Commit(GROUP, Committer(client.member_id, None, client.epoch), -1, {("a", 0): CommittedOffset(offset, -1, "")})
     return bench.answer(bench.coordinator.commit(request), lambda error: {("a", 0): error})["a", 0]
 
 

@@ -19,7 +19,7 @@ from kafka_sidecar.groups.classic.machine import ClassicGroup
 from kafka_sidecar.groups.classic.members import JoinResult, MemberIdentity, MemberJoin, MemberSync, SyncResult
 from kafka_sidecar.groups.coordinator import Commit, CommittedOffset, Coordinator
 from kafka_sidecar.groups.topics_image import TopicsImage
-from kafka_sidecar.groups.vocabulary import Now
+from kafka_sidecar.groups.vocabulary import NO_MEMBER, Committer, Now
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.memory_term_log import MemoryOffsets, MemoryTermLog
 from tests.support.memory_topics import MemoryTopics
@@ -64,7 +64,7 @@ class Sidecar:
             return refused(error.error)
 
     def commit(self, offset: int, *, group: str = "g", member: str = "", generation: int = -1, metadata: str = "") -> asyncio.Task[Any]:
-        request = Commit(group, member, None, generation, -1, {T0: CommittedOffset(offset, -1, metadata)})
+        request = Commit(group, Committer(member, None, generation), -1, {T0: CommittedOffset(offset, -1, metadata)})
         return asyncio.create_task(self.asked(self.coordinator.commit(request), lambda error: {T0: error}))
 
     async def joined(self, group: str = "g", member: str = "") -> JoinResult:
@@ -153,8 +153,8 @@ def test_a_heartbeat_is_answered_while_the_timer_of_its_group_is_late() -> None:
 async def test_what_is_pending_of_the_topic_that_has_come_since_outlives_that_news_too(sidecar: Sidecar, is_stored: bool) -> None:
     old, new = uuid.uuid4(), uuid.uuid4()
     coordinator = sidecar.coordinator
-    await coordinator.commit(Commit("g", "", None, -1, -1, {T0: CommittedOffset(100, -1, "", old)}))
-    pending = Commit("g", "", None, -1, -1, {T0: CommittedOffset(3, -1, "", new)})
+    await coordinator.commit(Commit("g", NO_MEMBER, -1, {T0: CommittedOffset(100, -1, "", old)}))
+    pending = Commit("g", NO_MEMBER, -1, {T0: CommittedOffset(3, -1, "", new)})
     sidecar.offsets.hold_receipts = not is_stored
     committing = asyncio.ensure_future(coordinator.commit_in_transaction(pending, 5, 1, coordinator.term_of("g")))
     await asyncio.sleep(0.01)
@@ -185,7 +185,7 @@ async def test_of_two_transactions_that_end_together_the_later_offset_counts(gap
     sidecar = await Sidecar(offsets=SlowOffsets()).lead()
     coordinator = sidecar.coordinator
     for producer, offset in ((7, 10), (8, 20)):
-        pending = Commit("g", "", None, -1, -1, {T0: CommittedOffset(offset, -1, "")})
+        pending = Commit("g", NO_MEMBER, -1, {T0: CommittedOffset(offset, -1, "")})
         assert await coordinator.commit_in_transaction(pending, producer, 1, coordinator.term_of("g")) == {T0: NONE}
     first = asyncio.ensure_future(coordinator.end_transaction(0, 7, 1, True))
     await asyncio.sleep(gap)
@@ -198,7 +198,7 @@ async def test_who_was_fenced_acknowledges_nothing(sidecar: Sidecar) -> None:
     await sidecar.commit(7)
     other = await successor(sidecar)
     with pytest.raises(CoordinatorError):
-        await sidecar.coordinator.commit(Commit("g", "", None, -1, -1, {T0: CommittedOffset(8, -1, "")}))
+        await sidecar.coordinator.commit(Commit("g", NO_MEMBER, -1, {T0: CommittedOffset(8, -1, "")}))
     assert other.kept() == 7
     other.shard.term.depose("end")
 
@@ -207,7 +207,7 @@ async def test_who_was_replaced_and_has_not_heard_of_it_ends_no_transaction(side
     """It knows nothing of what the transaction has committed with its successor, and has nothing to write."""
     sidecar.offsets.tell_replaced = False
     other = await successor(sidecar)
-    pending = Commit("g", "", None, -1, -1, {T0: CommittedOffset(42, -1, "")})
+    pending = Commit("g", NO_MEMBER, -1, {T0: CommittedOffset(42, -1, "")})
     assert await other.coordinator.commit_in_transaction(pending, 7, 1, other.coordinator.term_of("g")) == {T0: NONE}
     ending = asyncio.ensure_future(sidecar.coordinator.end_transaction(0, 7, 1, True))
     await asyncio.sleep(0.05)
@@ -415,13 +415,13 @@ async def test_a_name_that_no_record_can_hold_is_refused_and_disturbs_nobody(sid
 async def test_a_late_commit_does_not_hide_what_is_wrong_with_a_partition(sidecar: Sidecar) -> None:
     sidecar.offsets.hold_receipts = True
     offsets = {T0: CommittedOffset(1, -1, ""), ("t", 1): CommittedOffset(1, -1, "x" * 5_000)}
-    errors = await sidecar.coordinator.commit(Commit("g", "", None, -1, -1, offsets))
+    errors = await sidecar.coordinator.commit(Commit("g", NO_MEMBER, -1, offsets))
     assert errors == {T0: ErrorCode.COORDINATOR_NOT_AVAILABLE, ("t", 1): ErrorCode.OFFSET_METADATA_TOO_LARGE}
 
 
 async def test_a_transaction_ends_while_others_commit_on_and_on(sidecar: Sidecar) -> None:
     coordinator = sidecar.coordinator
-    pending = Commit("g", "", None, -1, -1, {T0: CommittedOffset(7, -1, "")})
+    pending = Commit("g", NO_MEMBER, -1, {T0: CommittedOffset(7, -1, "")})
     assert await coordinator.commit_in_transaction(pending, 5, 1, coordinator.term_of("g")) == {T0: NONE}
     sidecar.offsets.hold_receipts = True
     owner = sidecar.offsets.owner
@@ -444,7 +444,7 @@ async def test_a_transaction_ends_while_others_commit_on_and_on(sidecar: Sidecar
 
 
 async def test_a_retention_of_all_time_is_one(sidecar: Sidecar) -> None:
-    forever = Commit("g", "", None, -1, 2**63 - 1, {T0: CommittedOffset(7, -1, "")})
+    forever = Commit("g", NO_MEMBER, 2**63 - 1, {T0: CommittedOffset(7, -1, "")})
     assert await sidecar.coordinator.commit(forever) == {T0: NONE}
 
 
@@ -452,7 +452,7 @@ async def test_a_retention_of_all_time_is_one(sidecar: Sidecar) -> None:
 async def test_what_is_deleted_is_not_committed_by_a_transaction_that_was_open(sidecar: Sidecar, deletes: str) -> None:
     await sidecar.commit(1, member="", group="g")
     coordinator = sidecar.coordinator
-    pending = Commit("g", "", None, -1, -1, {T0: CommittedOffset(7, -1, "")})
+    pending = Commit("g", NO_MEMBER, -1, {T0: CommittedOffset(7, -1, "")})
     assert await coordinator.commit_in_transaction(pending, 5, 1, coordinator.term_of("g")) == {T0: NONE}
     if deletes == "the offset":
         assert await coordinator.delete_offsets("g", [T0]) == {T0: NONE}
@@ -468,8 +468,8 @@ async def test_what_is_deleted_is_not_committed_by_a_transaction_that_was_open(s
 @pytest.mark.parametrize("deletes", ["the offset", "the group"])
 async def test_what_is_deleted_is_not_committed_by_a_transaction_that_is_just_ending(sidecar: Sidecar, deletes: str) -> None:
     coordinator = sidecar.coordinator
-    assert await coordinator.commit(Commit("g", "", None, -1, -1, {("t", 1): CommittedOffset(1, -1, "")})) == {("t", 1): NONE}
-    pending = Commit("g", "", None, -1, -1, {T0: CommittedOffset(7, -1, "")})
+    assert await coordinator.commit(Commit("g", NO_MEMBER, -1, {("t", 1): CommittedOffset(1, -1, "")})) == {("t", 1): NONE}
+    pending = Commit("g", NO_MEMBER, -1, {T0: CommittedOffset(7, -1, "")})
     assert await coordinator.commit_in_transaction(pending, 5, 1, coordinator.term_of("g")) == {T0: NONE}
     sidecar.offsets.hold_receipts = True
     owner = sidecar.offsets.owner
@@ -536,7 +536,7 @@ async def test_a_commit_of_the_topic_that_has_come_since_outlives_the_news_that_
     old, new = uuid.uuid4(), uuid.uuid4()
 
     def commit(offset: int, topic_id: uuid.UUID) -> Awaitable[Any]:
-        return sidecar.coordinator.commit(Commit("g", "", None, -1, -1, {T0: CommittedOffset(offset, -1, "", topic_id)}))
+        return sidecar.coordinator.commit(Commit("g", NO_MEMBER, -1, {T0: CommittedOffset(offset, -1, "", topic_id)}))
 
     await commit(100, old)
     sidecar.offsets.hold_receipts = True

@@ -23,6 +23,7 @@ from kafka_sidecar.apis.needs import AclOperation, on_group, on_topic
 from kafka_sidecar.apis.routing.to_coordinator import to_coordinator_in_turn
 from kafka_sidecar.groups.coordinator import Commit
 from kafka_sidecar.groups.shard import TopicPartition
+from kafka_sidecar.groups.vocabulary import Committer
 from kafka_sidecar.topics.names import TopicName
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.offset_commit import (
@@ -58,10 +59,9 @@ def _unknown(services: Services, request: OffsetCommitRequest) -> list[TopicName
 async def _handle(services: Services, call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
     topics = [(requested_topic(services, topic.name, topic.topic_id), topic.partitions) for topic in request.topics]
     offsets, refused = committed_offsets(services, topics)
-    commit = Commit(
-        request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch,
-        request.retention_time_ms, offsets, knows_epochs=call.version >= MEMBER_EPOCH_SINCE,
-    )  # fmt: skip
+    knows_epochs = call.version >= MEMBER_EPOCH_SINCE
+    committer = Committer(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch, knows_epochs)
+    commit = Commit(request.group_id, committer, request.retention_time_ms, offsets)
     errors = await services.groups.coordinator.commit(commit)
     return _response(topics, errors | refused)
 

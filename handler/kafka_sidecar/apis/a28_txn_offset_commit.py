@@ -22,6 +22,7 @@ from kafka_sidecar.apis.routing.to_coordinator import to_coordinator_in_turn
 from kafka_sidecar.apis.routing.transactions import commit_offsets
 from kafka_sidecar.groups.coordinator import Commit
 from kafka_sidecar.groups.shard import TopicPartition
+from kafka_sidecar.groups.vocabulary import Committer
 from kafka_sidecar.topics.names import TopicName
 from kafka_sidecar.transactions.machine import Producer
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -57,7 +58,8 @@ def _unknown(services: Services, request: TxnOffsetCommitRequest) -> list[TopicN
 async def _handle(services: Services, call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     topics = [(requested_topic(services, topic.name, None), topic.partitions) for topic in request.topics]
     offsets, refused = committed_offsets(services, topics)
-    commit = Commit(request.group_id, request.member_id, request.group_instance_id, request.generation_id, -1, offsets)
+    committer = Committer(request.member_id, request.group_instance_id, request.generation_id)
+    commit = Commit(request.group_id, committer, -1, offsets)
     producer = Producer(request.producer_id, request.producer_epoch)
     told = await commit_offsets(services, commit, request.transactional_id, producer, adds=call.version >= ADDS_GROUP_SINCE)
     if isinstance(told, ErrorCode):

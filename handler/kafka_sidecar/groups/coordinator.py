@@ -32,7 +32,7 @@ from kafka_sidecar.groups.expiry import expired
 from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, PendingOffsetKey, PendingOffsetValue, Record
 from kafka_sidecar.groups.shard import Offsets, Shard, ShardContext, TopicPartition
 from kafka_sidecar.groups.topics_image import TopicsImage
-from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, Now
+from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, Committer, Now
 from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.loop.supervised import SupervisedTask, every
 from kafka_sidecar.loop.waiting import gathered, pause, within
@@ -66,12 +66,9 @@ class CommittedOffset(NamedTuple):
 
 class Commit(NamedTuple):
     group_id: str
-    member_id: str
-    instance_id: str | None
-    generation: int
+    committer: Committer
     retention: int  # milliseconds, −1 for the coordinator's
     offsets: Mapping[TopicPartition, CommittedOffset]
-    knows_epochs: bool = True  # the version has a member epoch where there was a generation
 
 
 class Coordinator:
@@ -198,8 +195,7 @@ class Coordinator:
             return dict.fromkeys(request.offsets, ErrorCode.NOT_COORDINATOR)
         if shard.pending.has_ended(producer_id, transaction):
             return dict.fromkeys(request.offsets, ErrorCode.INVALID_TXN_STATE)
-        is_member = request.generation >= 0 or bool(request.member_id) or request.instance_id is not None
-        error = self._check_commit_in_transaction(shard, request) if is_member else ErrorCode.NONE
+        error = self._check_commit_in_transaction(shard, request) if request.committer.is_member else ErrorCode.NONE
         if error is not ErrorCode.NONE:
             return dict.fromkeys(request.offsets, error)
 
@@ -267,23 +263,18 @@ class Coordinator:
     def _check_commit(self, shard: Shard, request: Commit) -> ErrorCode:
         group = shard.group(request.group_id)
         if group is None:
-            if request.generation >= 0:
-                return ErrorCode.GROUP_ID_NOT_FOUND if request.knows_epochs else ErrorCode.ILLEGAL_GENERATION
+            if request.committer.generation >= 0:
+                return ErrorCode.GROUP_ID_NOT_FOUND if request.committer.knows_epochs else ErrorCode.ILLEGAL_GENERATION
             return ErrorCode.NONE  # it commits without members; the group is made when the offsets are stored
-        if isinstance(group, ConsumerGroup):
-            return group.check_commit(request.member_id, request.generation, knows_epochs=request.knows_epochs)
-        error = group.check_commit(self._now(), request.member_id, request.instance_id, request.generation)
+        error = group.check_commit(self._now(), request.committer)
         shard.carry_out_effects(group)
         return error
 
     def _check_commit_in_transaction(self, shard: Shard, request: Commit) -> ErrorCode:
-        match shard.group(request.group_id):
-            case None:
-                return ErrorCode.ILLEGAL_GENERATION if request.generation >= 0 else ErrorCode.NONE
-            case ConsumerGroup() as group:
-                return group.check_commit_in_transaction(request.member_id, request.generation)
-            case group:
-                return group.check_commit_in_transaction(request.member_id, request.instance_id, request.generation)
+        group = shard.group(request.group_id)
+        if group is None:
+            return ErrorCode.ILLEGAL_GENERATION if request.committer.generation >= 0 else ErrorCode.NONE
+        return group.check_commit_in_transaction(request.committer)
 
     def unstable_partitions(self, group_id: str) -> frozenset[TopicPartition]:
         """Those of which a transaction may yet commit another offset (KIP-447)."""
@@ -293,7 +284,7 @@ class Coordinator:
         """A group's committed offsets, with those that are being stored at the call. A member may say who it is."""
         shard = self.led_shard(group_id, may_be_empty=True)
         group = shard.group(group_id)
-        error = group.check_fetch(member_id, epoch) if isinstance(group, ConsumerGroup) else ErrorCode.NONE
+        error = ErrorCode.NONE if group is None else group.check_fetch(member_id, epoch)
         if error is not ErrorCode.NONE:
             return error
         await shard.term.all_stored()

@@ -15,6 +15,23 @@ class Now(NamedTuple):
     wall: int  # milliseconds, for what is stored
 
 
+class Committer(NamedTuple):
+    """A member that commits offsets, as it names itself; without members a group commits on its own."""
+
+    member_id: str
+    instance_id: str | None
+    generation: int  # or the epoch of a member of a consumer group
+    knows_epochs: bool = True  # the version of the request has a member epoch where there was a generation
+
+    @property
+    def is_member(self) -> bool:
+        return self.generation >= 0 or bool(self.member_id) or self.instance_id is not None
+
+
+# A consumer that assigns its partitions itself commits so.
+NO_MEMBER: Final = Committer(UNKNOWN_MEMBER_ID, None, -1)
+
+
 class Reply(NamedTuple):
     response_future: ResponseFuture
     answer: Any

@@ -12,7 +12,7 @@ from kafka_sidecar.coordination.leaders import Identity
 from kafka_sidecar.groups.coordinator import Commit, CommittedOffset, Coordinator
 from kafka_sidecar.groups.service import GroupRuntime, group_runtime
 from kafka_sidecar.groups.shard import Shard
-from kafka_sidecar.groups.vocabulary import Now
+from kafka_sidecar.groups.vocabulary import NO_MEMBER, Now
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
 from kafka_sidecar.pulsar.ports import Admin, Client
@@ -109,7 +109,7 @@ def _watch(shard: Shard, names: TopicNames, on_led: Callable[[str, Any, State], 
 async def commit(coordinator: Coordinator, topic: str, group: str, index: int, commit_id: str) -> None:
     """Of somebody who is no member, as tools commit. Raises CoordinatorError, or what it was told."""
     committed = CommittedOffset(1, -1, commit_id)
-    told = await coordinator.commit(Commit(group, "", None, -1, -1, {(topic, index): committed}))
+    told = await coordinator.commit(Commit(group, NO_MEMBER, -1, {(topic, index): committed}))
     if told[topic, index] is not ErrorCode.NONE:
         raise Refused(told[topic, index])
 

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, Final, Protocol, TypeVar
 
 from kafka_sidecar.groups.coordinator import Commit, CommittedOffset
+from kafka_sidecar.groups.vocabulary import Committer
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.simulation.coordinators.clients import answered
 from tests.simulation.coordinators.fleet import Fleet, Member
@@ -98,7 +99,7 @@ class Owners:
 
         async def there(one: Member) -> ErrorCode:
             at = one.topic("t"), index
-            return (await one.groups.coordinator.commit(Commit(owner.group, member_id, None, epoch, -1, {at: offset})))[at]
+            return (await one.groups.coordinator.commit(Commit(owner.group, Committer(member_id, None, epoch), -1, {at: offset})))[at]
 
         if await self.ask(owner, draw, there) is not ErrorCode.NONE:
             return False

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from kafka_sidecar.apis.api import Services
 from kafka_sidecar.apis.routing.transactions import commit_offsets, number_of, offsets_partition
 from kafka_sidecar.groups.coordinator import Commit, CommittedOffset
+from kafka_sidecar.groups.vocabulary import NO_MEMBER
 from kafka_sidecar.transactions.coordinator import Coordinator, ProducerIdAndEpoch
 from kafka_sidecar.transactions.machine import NOBODY, Producer
 from kafka_sidecar.transactions.metadata import TopicPartition
@@ -228,7 +229,7 @@ class _Attempt:
 
         async def there(one: Member) -> ErrorCode:
             at = one.topic("t"), 0
-            commit = Commit(group, "", None, -1, -1, {at: CommittedOffset(1, -1, commit_id)})
+            commit = Commit(group, NO_MEMBER, -1, {at: CommittedOffset(1, -1, commit_id)})
             told = await commit_offsets(cast(Services, one), commit, self.id, self.producer, adds=self.version == 2)
             return told if isinstance(told, ErrorCode) else told[at]
 

@@ -11,7 +11,7 @@ write ends the coordinator's term, so there is no way back from what was sent to
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from kafka_sidecar.errors import ProtocolError
@@ -32,8 +32,8 @@ from kafka_sidecar.groups.classic.members import (
 )
 from kafka_sidecar.groups.classic.roster import Roster
 from kafka_sidecar.groups.classic.window import JoinWindow
-from kafka_sidecar.groups.records import GroupMetadataKey, GroupMetadataValue, Record, subscribed_topics
-from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Now, Reply, ResponseFuture
+from kafka_sidecar.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitValue, Record, subscribed_topics
+from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Committer, Now, Reply, ResponseFuture
 from kafka_sidecar.wire.error_code import ErrorCode
 
 # From which states a state may be entered.
@@ -310,26 +310,41 @@ class ClassicGroup:
         self.remove(member_id)
         return ErrorCode.NONE
 
-    def check_commit(self, now: Now, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+    def check_commit(self, now: Now, committer: Committer) -> ErrorCode:
         """Whether this member may commit offsets now. One that may is alive."""
-        if generation < 0 and self.state is State.EMPTY:
+        if committer.generation < 0 and self.state is State.EMPTY:
             return ErrorCode.NONE
-        if generation < 0 and member_id == UNKNOWN_MEMBER_ID and instance_id is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID  # not a member, and the group has some
-        error = self.check_commit_in_transaction(member_id, instance_id, generation)
+        if not committer.is_member:
+            return ErrorCode.UNKNOWN_MEMBER_ID  # and the group has some
+        error = self.check_commit_in_transaction(committer)
         if error is not ErrorCode.NONE:
             return error
         if self.state is State.COMPLETING:
             return ErrorCode.REBALANCE_IN_PROGRESS
-        self.reset_session_timeout(self.members[member_id], now)
+        self.reset_session_timeout(self.members[committer.member_id], now)
         return ErrorCode.NONE
 
-    def check_commit_in_transaction(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+    def check_commit_in_transaction(self, committer: Committer) -> ErrorCode:
         """The same of a member that commits by its producer, which does not keep its session. A rebalance does not end a transaction."""
-        if generation < 0 and self.state is State.EMPTY:
+        if committer.generation < 0 and self.state is State.EMPTY:
             return ErrorCode.NONE
-        error = self.roster.check(member_id, instance_id)
-        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.NONE and generation != self.generation else error
+        error = self.roster.check(committer.member_id, committer.instance_id)
+        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.NONE and committer.generation != self.generation else error
+
+    def check_fetch(self, _: str | None, __: int) -> ErrorCode:
+        """Whether this member may read committed offsets. In a classic group everybody may."""
+        return ErrorCode.NONE
+
+    def expires_since(self, subscribed: frozenset[str] | None) -> Callable[[OffsetCommitValue], int] | None:
+        """From when the retention of an offset counts; None while none of the group's may expire."""
+        if self.protocol_type is None:  # never had members: it commits on its own
+            return lambda value: value.committed_at
+        if self.state is State.EMPTY:
+            state_since = self.state_since
+            return lambda value: state_since if state_since >= 0 else value.committed_at
+        if self.protocol_type == CONSUMER_PROTOCOL and self.state is State.STABLE and subscribed is not None:
+            return lambda value: value.committed_at
+        return None
 
     def end_for_upgrade(self) -> None:
         """A consumer group takes its place: whoever waits is to join that."""

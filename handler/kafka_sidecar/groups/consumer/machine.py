@@ -10,7 +10,7 @@ members like the others: what they ask are heartbeats in other words (see `class
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple
@@ -35,9 +35,9 @@ from kafka_sidecar.groups.consumer.members import (
 from kafka_sidecar.groups.consumer.reconcile import StepInputs, Target, reconcile
 from kafka_sidecar.groups.consumer.subscriptions import Subscriptions
 from kafka_sidecar.groups.deadlines import Deadlines
-from kafka_sidecar.groups.records import Key, Record, Value
+from kafka_sidecar.groups.records import Key, OffsetCommitValue, Record, Value
 from kafka_sidecar.groups.records.consumer import Assignment, MemberMetadataValue
-from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, Now
+from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, Committer, Now
 from kafka_sidecar.wire.error_code import ErrorCode
 
 # Milliseconds. The heartbeat interval of a member that waits for others to revoke; it grows with their number.
@@ -388,23 +388,31 @@ class ConsumerGroup:
 
     # --- offsets
 
-    def check_commit(self, member_id: str, epoch: int, *, knows_epochs: bool) -> ErrorCode:
-        """`knows_epochs`: the version of the request has a member epoch where there was a generation."""
-        if epoch < 0 and not self.members:
+    def check_commit(self, _: Now, committer: Committer) -> ErrorCode:
+        """Whether this member may commit offsets now."""
+        return self._check_commit(committer, committer.knows_epochs)
+
+    def _check_commit(self, committer: Committer, knows_epochs: bool) -> ErrorCode:
+        if committer.generation < 0 and not self.members:
             return ErrorCode.NONE
-        member = self.members.get(member_id)
+        member = self.members.get(committer.member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         if not member.is_classic and not knows_epochs:
             return ErrorCode.UNSUPPORTED_VERSION
-        return epoch_error(member, epoch)
+        return epoch_error(member, committer.generation)
 
-    def check_commit_in_transaction(self, member_id: str, epoch: int) -> ErrorCode:
+    def check_commit_in_transaction(self, committer: Committer) -> ErrorCode:
         """The same of a member that commits by its producer, in any version. An old epoch ends its transaction, not the producer."""
-        error = self.check_commit(member_id, epoch, knows_epochs=True)
+        error = self._check_commit(committer, knows_epochs=True)
         return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
 
+    def expires_since(self, _: frozenset[str] | None) -> Callable[[OffsetCommitValue], int] | None:
+        """From when the retention of an offset counts."""
+        return lambda value: value.committed_at
+
     def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Whether this member may read committed offsets."""
         if member_id is None and epoch < 0:
             return ErrorCode.NONE
         member = self.members.get(member_id or "")
