@@ -14,6 +14,7 @@ from kafka_sidecar.topics.lost_topics import (
     ASKED_SECONDS,
     LOOK_SECONDS,
     LOST_SECONDS,
+    PAUSE_SECONDS,
     PLACES,
     ROUND_SECONDS,
     SLOW_PLACES,
@@ -114,11 +115,10 @@ def test_a_topic_that_hangs_is_lost_too_and_holds_up_no_other(seconds: float) ->
         pulsar.seconds[hangs] = seconds
         assert not lost.has(hangs)
         assert not lost.has(TOPIC)
-        await asyncio.sleep(LOST_SECONDS + LOOK_SECONDS)
+        await asyncio.sleep(LOST_SECONDS + 2 * LOOK_SECONDS)
         assert lost.has(TOPIC)
-        await asyncio.sleep(2 * seconds)
-        assert lost.has_slowly(hangs), "nobody needs to wait for it any more"
-        assert not lost.has_slowly(TOPIC)
+        await asyncio.sleep(3 * seconds)
+        assert lost.is_lost(hangs)
 
     played(play)
 
@@ -130,25 +130,70 @@ def test_topics_that_hang_leave_places_to_others() -> None:
         pulsar.seconds = {named(number): 30.0 for number in range(40)}
         for name in pulsar.seconds:
             lost.has(name)
-        await asyncio.sleep(40 / PLACES * 30 + 60)
+        await asyncio.sleep(40 / (PLACES - SLOW_PLACES) * 30 + 60)  # each has had one look
         assert pulsar.most_under_way == PLACES
         pulsar.most_under_way = 0
         lost.has(TOPIC)
-        await asyncio.sleep(LOST_SECONDS + LOOK_SECONDS)
+        await asyncio.sleep(LOST_SECONDS + 2 * LOOK_SECONDS)
         assert lost.has(TOPIC)
-        await asyncio.sleep(600)
+        for _ in range(20):
+            await asyncio.sleep(60)
+            pulsar.answers.update((name, MOVES) for name in pulsar.seconds if lost.is_lost(name))
         assert pulsar.most_under_way <= SLOW_PLACES + 1
-        assert all(lost.has(name) for name in pulsar.seconds)
+        assert pulsar.answers.keys() == pulsar.seconds.keys(), "each of them has counted as lost"
 
     played(play)
 
 
-def test_many_that_are_lost_at_once_are_all_answered() -> None:
+def test_hundreds_that_are_lost_at_once_are_all_known() -> None:
     async def play(pulsar: Pulsar, lost: LostTopics) -> None:
-        for number in range(3_000):
+        for number in range(300):
             lost.has(named(number))
-        await asyncio.sleep(700)
-        assert all(lost.has(named(number)) for number in range(3_000))
+        await asyncio.sleep(300)
+        assert all(lost.is_lost(named(number)) for number in range(300))
+
+    played(play)
+
+
+def test_of_thousands_those_are_known_for_which_clients_ask() -> None:
+    async def play(pulsar: Pulsar, lost: LostTopics) -> None:
+        for _ in range(8):
+            for number in range(3_000):
+                lost.note(named(number), asyncio.get_running_loop().time())
+                lost.has(named(number))
+            await asyncio.sleep(LOOK_SECONDS)
+        assert all(lost.is_lost(named(number)) for number in range(3_000))
+
+    played(play)
+
+
+def test_two_moves_are_no_loss_though_nobody_looked_in_between() -> None:
+    """All places are taken by topics that hang."""
+
+    async def play(pulsar: Pulsar, lost: LostTopics) -> None:
+        pulsar.seconds = {named(number): 30.0 for number in range(PLACES)}
+        for name in pulsar.seconds:
+            lost.has(name)
+        await asyncio.sleep(LOOK_SECONDS)
+        clock = asyncio.get_running_loop().time
+        for _ in range(2):
+            for _ in range(2):
+                lost.note(TOPIC, clock())
+                assert not lost.has(TOPIC)
+                await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    played(play)
+
+
+def test_looks_that_say_nothing_end_the_count() -> None:
+    async def play(pulsar: Pulsar, lost: LostTopics) -> None:
+        lost.has(TOPIC)
+        pulsar.answers[TOPIC] = Unavailable("503")
+        await asyncio.sleep(LOST_SECONDS)
+        del pulsar.answers[TOPIC]
+        await asyncio.sleep(3 * LOOK_SECONDS)
+        assert not lost.has(TOPIC)
 
     played(play)
 
@@ -168,7 +213,7 @@ def test_a_look_that_fails_on_its_own_ends_no_other() -> None:
         pulsar.answers[named(0)] = ZeroDivisionError()
         lost.has(named(0))
         lost.has(TOPIC)
-        await asyncio.sleep(LOST_SECONDS + LOOK_SECONDS)
+        await asyncio.sleep(LOST_SECONDS + 2 * LOOK_SECONDS)
         assert lost.has(TOPIC)
 
     played(play)

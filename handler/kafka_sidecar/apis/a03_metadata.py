@@ -68,7 +68,7 @@ async def _by_id(services: Services, call: Call, view: View, topic_id: uuid.UUID
     try:
         topic = await in_time(call, services.catalog.describe_id(topic_id), LATE_TOPIC)
     except PulsarError as error:
-        return _missing(error_code(error), None, topic_id)
+        return _missing(LATE_TOPIC if error.retriable else error_code(error), None, topic_id)
     if isinstance(topic, ErrorCode):
         return _missing(topic, None, topic_id)
     if topic is None or topic.topic_id != topic_id:

@@ -234,8 +234,6 @@ async def _current_id(services: Services, topic: str) -> uuid.UUID | None:
     say, and it is not remembered.
     """
     name = services.catalog.names.parse(topic)
-    if services.catalog.lost.has_slowly(name):
-        return None
     try:
         return (await services.catalog.find(name)).topic_id
     except PulsarError as error:

@@ -62,7 +62,10 @@ class SingleFlight(Generic[K, T]):
     async def call_after(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The result of a call that begins no sooner than this one: what was begun before may tell of what was before."""
         if key in self:
-            await asyncio.wait([self._calls[key].task])
+            before = self._calls[key].task
+            await asyncio.wait([before])
+            if before.cancelled():
+                raise asyncio.CancelledError  # all calls are ended
         return await self.call(key, work)
 
     def _begun(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> _Call[T]:

@@ -3,6 +3,7 @@
 names          Kafka's names and Pulsar's
 catalog        partition counts and ids of Pulsar's topics, cached for a short while
 description    one topic, as Pulsar describes it
+id_search      which topic has an id
 listing        the list of all topics, shared by all that ask
 deletions      deletions that this sidecar has heard of
 lost_topics    topics whose log Pulsar has lost, or can't load

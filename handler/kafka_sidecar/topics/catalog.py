@@ -24,6 +24,7 @@ from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Topi
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.topics.deletions import Deletions
 from kafka_sidecar.topics.description import described
+from kafka_sidecar.topics.id_search import IdSearch
 from kafka_sidecar.topics.listing import Listing
 from kafka_sidecar.topics.lost_topics import LostTopics
 from kafka_sidecar.topics.names import InvalidTopicName, TopicName, TopicNames
@@ -100,10 +101,10 @@ class Catalog:
         self.forgotten = 0  # so many topics were forgotten up to now: what was found out before may be about another topic
         self._topics: OrderedDict[TopicName, Topic] = OrderedDict()
         self._by_id: dict[uuid.UUID, TopicName] = {}
-        self._unknown_ids: OrderedDict[uuid.UUID, float] = OrderedDict()  # until when they are not looked for again
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
         self._deletions = Deletions()
         self.lost = LostTopics(self.look_at, clock)
+        self._ids = IdSearch(self.name_of, self._all_names, self.find, self.lost, clock)
         self._finding: SingleFlight[TopicName, Topic] = SingleFlight()
         self._logs_in: SingleFlight[str, frozenset[str]] = SingleFlight()
         self._name_listing: SingleFlight[None, list[TopicName]] = SingleFlight()
@@ -200,6 +201,7 @@ class Catalog:
         while True:
             heard = self._deletions.heard
             async with self._lookups:
+                begun = self._clock()
                 try:
                     found, created = await described(self._admin, name)
                 except TopicMissing:
@@ -207,7 +209,7 @@ class Catalog:
                     self._note_gone(name, _Gone(now + FRESH_SECONDS, now, now))
                     raise
                 except Undescribed:
-                    self.lost.note(name)
+                    self.lost.note(name, begun)
                     raise
             if not self._deletions.has_come(name, heard):
                 break  # else the answer may tell of the topic that was deleted meanwhile
@@ -239,29 +241,18 @@ class Catalog:
         return (await self.find(name)).topic_id
 
     async def find_by_id(self, topic_id: uuid.UUID) -> TopicName | None:
-        """As `name_of`, but looks through the namespaces when the id is new here."""
-        name = self.name_of(topic_id)
-        if name is not None or self._clock() < self._unknown_ids.get(topic_id, 0.0):
-            return name
+        """As `name_of`, but looks through the namespaces when the id is new here. May raise PulsarError."""
+        return await self._ids.find(topic_id)
+
+    async def _all_names(self) -> list[TopicName]:
         neighbours = await asyncio.gather(*map(self._names_in, list(self._neighbours)))
-        names = [*await self.list_names(), *chain.from_iterable(neighbours)]
-        results = await asyncio.gather(*map(self.find, names), return_exceptions=True)
-        name = self.name_of(topic_id)
-        if name is None:
-            for one, result in zip(names, results, strict=True):
-                if isinstance(result, Unavailable) and not (isinstance(result, Undescribed) and self.lost.has(one)):
-                    raise result  # it may be that one
-            self._unknown_ids[topic_id] = self._clock() + FRESH_SECONDS
-            self._unknown_ids.move_to_end(topic_id)
-            if len(self._unknown_ids) > MAX_GONE:
-                self._unknown_ids.popitem(last=False)
-        return name
+        return [*await self.list_names(), *chain.from_iterable(neighbours)]
 
     def has_neighbour(self, namespace: str) -> None:
         """A sidecar that has this namespace for its own passes requests on to this one."""
         if namespace not in self._neighbours and namespace not in self.names.listed_namespaces and len(self._neighbours) < MOST_NEIGHBOURS:
             self._neighbours[namespace] = None
-            self._unknown_ids.clear()
+            self._ids.forget_unknown()
 
     async def describe_id(self, topic_id: uuid.UUID) -> Topic | None:
         """The topic with this id, None where there is none."""
@@ -444,6 +435,7 @@ class Catalog:
     async def close(self) -> None:
         """Topics that are being made are made; nobody waits for the other questions any more."""
         await self.lost.close()
+        await self._ids.close()
         await self._creating.finished(CLOSE_SECONDS)
         for shared in (self._creating, self._finding, self._name_listing, self._cluster_lookups, self._logs_in):
             await shared.close()
@@ -517,7 +509,6 @@ class Catalog:
         self._topics[topic.name] = topic
         self._topics.move_to_end(topic.name)
         self._by_id[topic.topic_id] = topic.name
-        self._unknown_ids.pop(topic.topic_id, None)
         if len(self._topics) > MAX_TOPICS:
             _, oldest = self._topics.popitem(last=False)
             self._by_id.pop(oldest.topic_id, None)

@@ -1,11 +1,12 @@
 """Topics whose log Pulsar has lost, or can't load: no group waits for them longer than half a minute.
 
 A partition that moves to another broker can't be described for a second or two, and what is decided then without the topic's id is wrong.
-So a topic counts as lost only when nobody could describe it for half a minute. This sidecar looks by itself, for clients may ask seldom:
+So a topic counts as lost only when nobody could describe it for half a minute, and somebody tried again and again. This sidecar looks by
+itself, for clients may ask seldom:
 
-    asked about ──▶ in doubt ──(3 times within 30 s and more)──▶ lost
-                        │                                          │
-                        └───────────(described, or gone)───────────┴──▶ forgotten
+    asked about ──▶ in doubt ──(3 looks in a row, 30 s and more)──▶ lost
+                        ▲  │                                         │
+       (no look for 15 s)  └──────────(described, or gone)───────────┴──▶ forgotten
 
 Lost topics are looked at too: one that is made again is another. A look may take half a minute where Pulsar hangs. It delays no other:
 slow topics have places of their own.
@@ -26,10 +27,18 @@ from kafka_sidecar.topics.names import TopicName
 
 # A broker takes over the partitions of one that died within some ten seconds.
 LOST_SECONDS: Final = 30.0
-# That it could not be described, each some seconds after the one before: two moves of a partition are no loss.
+# Of looks that could not describe it, some seconds after each other.
 TIMES: Final = 3
-# Also the time within which somebody may delete a topic with Pulsar's own tools, and make it again, without being noticed.
+# From the end of one look to the beginning of the next. After a longer pause nobody knows what was in between: perhaps it has only moved
+# twice.
+PAUSE_SECONDS: Final = 15.0
+# A look every five seconds is six before the verdict.
 LOOK_SECONDS: Final = 5.0
+# Also the time within which somebody may delete a topic with Pulsar's own tools, and make it again, without being noticed. Three hundred
+# topics can be looked at so often.
+LOST_LOOK_SECONDS: Final = 10.0
+# Where looks are delayed a verdict holds for so long.
+VALID_SECONDS: Final = 60.0
 # Tools that watch groups ask each minute or so, some each quarter of an hour.
 ASKED_SECONDS: Final = 3_600.0
 # Half of what the catalog looks up side by side: clients' topics have the others. Each look is two questions to the admin API.
@@ -38,34 +47,49 @@ PLACES: Final = 8
 SLOW_PLACES: Final = 4
 # A broker answers within some milliseconds, under load within a second.
 SLOW_SECONDS: Final = 2.0
-# However many there are, these are 32 questions a second.
-ROUND_SECONDS: Final = 0.5
-# Some eight megabytes. Topics beyond are not lost until others are forgotten.
-MOST_TOPICS: Final = 20_000
+# However many there are, these are 64 questions a second.
+ROUND_SECONDS: Final = 0.25
+# Some four megabytes. Topics beyond are not lost until others are forgotten.
+MOST_TOPICS: Final = 10_000
 
 
 class _Doubt:
-    __slots__ = ("asked_at", "begun_at", "due_at", "is_slow", "last_at", "since", "times")
+    __slots__ = ("asked_at", "begun_at", "counted_at", "due_at", "is_slow", "last_at", "since", "times")
 
     def __init__(self, now: float) -> None:
-        self.begun_at = 0.0  # of the look that is under way
-        self.asked_at = self.since = self.last_at = now
+        self.asked_at = self.since = self.last_at = self.counted_at = now
+        self.begun_at = 0.0  # the look that is under way
         self.due_at = now + LOOK_SECONDS
         self.times = 1
         self.is_slow = False
 
-    def confirm(self, now: float) -> None:
-        """It could not be described just now."""
-        if now - self.last_at >= LOOK_SECONDS:  # many may ask at once
+    def confirm(self, begun: float, now: float) -> None:
+        """A look could not describe it."""
+        if not self.goes_on(begun):
+            self.since, self.times, self.counted_at = begun, 1, now
+        elif now - self.counted_at >= LOOK_SECONDS:  # many may ask at once
             self.times += 1
-            self.last_at = now
+            self.counted_at = now
+        self.last_at = now
+
+    def goes_on(self, begun: float) -> bool:
+        """Whether a look that begins then belongs to the ones before."""
+        return begun - self.last_at <= PAUSE_SECONDS
+
+    def looked_at(self, now: float) -> None:
+        """By this sidecar itself."""
+        self.is_slow = now - self.begun_at > SLOW_SECONDS
+        if self.is_lost(now):
+            self.due_at = now + LOST_LOOK_SECONDS
+        else:
+            self.due_at = now if self.is_slow else now + LOOK_SECONDS
 
     def is_slow_by(self, now: float) -> bool:
         """While it is looked at."""
         return self.is_slow or now - self.begun_at > SLOW_SECONDS
 
     def is_lost(self, now: float) -> bool:
-        return self.times >= TIMES and now - self.since >= LOST_SECONDS
+        return self.times >= TIMES and self.last_at - self.since >= LOST_SECONDS and now - self.last_at <= VALID_SECONDS
 
 
 class LostTopics:
@@ -80,31 +104,27 @@ class LostTopics:
         self._is_closed = False
 
     def has(self, name: TopicName) -> bool:
-        """Whether a topic that can't be described now is lost. If that is not known yet, it will be."""
-        self.note(name)
-        doubt = self._doubts.get(name)
-        if doubt is None:
-            return False
-        now = doubt.asked_at = self._clock()
-        return doubt.is_lost(now)
-
-    def note(self, name: TopicName) -> None:
-        """It could not be described just now."""
+        """Whether a topic that could not be described just now is lost. If that is not known yet, it will be."""
         now = self._clock()
         doubt = self._doubts.get(name)
-        if doubt is not None:
-            doubt.confirm(now)
-        elif not self._is_closed and len(self._doubts) < MOST_TOPICS:
-            self._doubts[name] = _Doubt(now)
-            self._looking.start()
-
-    def has_slowly(self, name: TopicName) -> bool:
-        """Whether a topic is lost and Pulsar takes seconds to say so: a request that waits for that each time is never answered."""
-        doubt = self._doubts.get(name)
         if doubt is None:
-            return False
-        now = doubt.asked_at = self._clock()
-        return doubt.is_slow and doubt.is_lost(now)
+            if self._is_closed or len(self._doubts) >= MOST_TOPICS:
+                return False
+            doubt = self._doubts[name] = _Doubt(now)
+            self._looking.start()
+        doubt.asked_at = now
+        return doubt.is_lost(now)
+
+    def is_lost(self, name: TopicName) -> bool:
+        """As the last looks say."""
+        doubt = self._doubts.get(name)
+        return doubt is not None and doubt.is_lost(self._clock())
+
+    def note(self, name: TopicName, begun: float) -> None:
+        """A look that began then could not describe it. Nobody need have asked about it."""
+        doubt = self._doubts.get(name)
+        if doubt is not None:
+            doubt.confirm(begun, self._clock())
 
     def forget(self, name: TopicName) -> None:
         """It is described, or gone: what has its name next is another."""
@@ -116,18 +136,30 @@ class LostTopics:
             self._begin_looks(self._clock())
 
     def _begin_looks(self, now: float) -> None:
-        for name, doubt in list(self._doubts.items()):
-            if len(self._looked_at) >= PLACES:
-                return
+        """Those first whose count would break off. Of more topics than can be looked at in time, some are counted to the end."""
+        if len(self._looked_at) >= PLACES:
+            return
+        doubts = list(self._doubts.items())
+        for name, doubt in doubts:
             if now - doubt.asked_at > ASKED_SECONDS:
                 self.forget(name)
-            elif doubt.due_at <= now and name not in self._looked_at and self._has_place(doubt, now):
-                self._doubts.move_to_end(name)
-                self._looked_at[name] = doubt
-                doubt.begun_at = now
-                self._looks.begin(name, partial(self._look_at, name, doubt))
+            elif doubt.goes_on(now):
+                self._begin_look(name, doubt, now)
+        for name, doubt in doubts:
+            if not doubt.goes_on(now):
+                self._begin_look(name, doubt, now)
+
+    def _begin_look(self, name: TopicName, doubt: _Doubt, now: float) -> None:
+        if doubt.due_at > now or name not in self._doubts or name in self._looked_at or not self._has_place(doubt, now):
+            return
+        self._doubts.move_to_end(name)
+        self._looked_at[name] = doubt
+        doubt.begun_at = now
+        self._looks.begin(name, partial(self._look_at, name, doubt))
 
     def _has_place(self, doubt: _Doubt, now: float) -> bool:
+        if len(self._looked_at) >= PLACES:
+            return False
         return not doubt.is_slow or sum(one.is_slow_by(now) for one in self._looked_at.values()) < SLOW_PLACES
 
     async def _look_at(self, name: TopicName, doubt: _Doubt) -> None:
@@ -135,16 +167,14 @@ class LostTopics:
             await self._look(name)
             self.forget(name)
         except Undescribed:
-            doubt.confirm(self._clock())
+            self.note(name, doubt.begun_at)
         except TopicMissing:
             self.forget(name)
         except PulsarError:
             pass  # it says nothing
         finally:
             del self._looked_at[name]
-            now = self._clock()
-            doubt.is_slow = now - doubt.begun_at > SLOW_SECONDS
-            doubt.due_at = now + LOOK_SECONDS
+            doubt.looked_at(self._clock())
 
     async def close(self) -> None:
         self._is_closed = True
