@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from kafka_sidecar.coordination.term import Phase, Term, TermState
+from kafka_sidecar.coordination.term import TRANSITIONS, Phase, Term, TermState
 from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, Record
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.memory_term_log import MemoryOffsets
+from tests.support.states import check_drawing
 
 
 class State(TermState[Record]):
@@ -100,3 +101,7 @@ async def test_who_wrote_what_could_not_be_applied_is_told_and_the_next_term_rea
     await settled(state)
     assert state.events[-3:] == ["replay", "loaded", "leading"]
     state.term.depose("the test is over")
+
+
+def test_the_table_of_phases_is_the_drawing() -> None:
+    check_drawing(Phase, TRANSITIONS)

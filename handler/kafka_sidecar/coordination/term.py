@@ -1,7 +1,10 @@
 """One shard of an internal topic, for as long as this process leads it.
 
-    waiting ──elected──▶ loading ──marker read──▶ leading ──election or producer lost──▶ waiting
+    waiting ──▶ loading
+    loading ──▶ waiting, leading
+    leading ──▶ waiting
 
+It loads when it is elected, and leads when it has read its own marker. It waits again when it has lost the election or its producer.
 A write is acknowledged when its receipt comes, in order. Any failure of a write ends the term: waiting requests
 get NOT_COORDINATOR, the state is forgotten, and the next term reads the log. So a write whose fate is unknown
 needs no case of its own.
@@ -19,6 +22,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.term_log import TermLog
 from kafka_sidecar.loop.backoff import Backoff
+from kafka_sidecar.loop.states import Transitions, next_state
 from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.loop.waiting import Pending
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
@@ -43,6 +47,13 @@ class Phase(Enum):
     WAITING = auto()
     LOADING = auto()
     LEADING = auto()
+
+
+TRANSITIONS: Final[Transitions[Phase]] = {
+    Phase.WAITING: {Phase.LOADING},
+    Phase.LOADING: {Phase.WAITING, Phase.LEADING},
+    Phase.LEADING: {Phase.WAITING},
+}
 
 
 class TermState(Protocol[RecordOf]):
@@ -125,7 +136,8 @@ class Term(Generic[R]):
             raise
 
     async def _begin(self) -> None:
-        self.phase = Phase.LOADING
+        if self.phase is not Phase.LOADING:  # something that it waited for may have been cancelled
+            self._become(Phase.LOADING)
         self._not_loading.clear()
         begun = self._loop.time()
         self._term_log = term_log = self._open_log()
@@ -136,7 +148,7 @@ class Term(Generic[R]):
             return  # what was written there has ended the term, and the next has begun
         if term_log.lost_reason is not None:
             raise term_log.lost_reason
-        self.phase = Phase.LEADING
+        self._become(Phase.LEADING)
         self._not_loading.set()
         await self._state.on_leading(self._loop.time() - begun)
 
@@ -162,8 +174,12 @@ class Term(Generic[R]):
             self._task.stop()  # it may still be in `on_leading`
             self.elect()
 
+    def _become(self, phase: Phase) -> None:
+        self.phase = next_state(TRANSITIONS, self.phase, phase)
+
     def _end(self) -> None:
-        self.phase = Phase.WAITING
+        if self.phase is not Phase.WAITING:
+            self._become(Phase.WAITING)
         self._not_loading.set()
         self.number += 1
         if self._term_log is not None:

@@ -1,6 +1,7 @@
 """The other sidecars of a cluster: which are there, which leads which partition, and requests passed on to them over gRPC.
 
 fleet         the nodes that clients are told of, and their partitions
+phase         whether this sidecar starts, serves or leaves
 member        one sidecar, as Kafka's clients know it
 leadership    decides which member leads which partition (pure)
 liveness      decides which members clients are told of, and which of these lead (pure)

@@ -19,9 +19,11 @@ from kafka_sidecar.fleet.leadership import Leadership
 from kafka_sidecar.fleet.liveness import Liveness
 from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.fleet.peers import Peers, PeerTooOld, PeerUnavailable
+from kafka_sidecar.fleet.phase import TRANSITIONS, FleetPhase
 from kafka_sidecar.fleet.recent_nodes import RECENT_SECONDS, RecentNodes
 from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.loop.single_flight import SingleFlight
+from kafka_sidecar.loop.states import next_state
 from kafka_sidecar.loop.supervised import every
 from kafka_sidecar.telemetry import metrics
 
@@ -104,8 +106,7 @@ class Fleet:
         self._strangers = False  # somebody may be there whom the directory did not name at the last look, or not any more
         self._looked_at = -math.inf
         self._looking: SingleFlight[None, bool] = SingleFlight()
-        self._leaving = False
-        self._serves = False
+        self.phase = FleetPhase.STARTING
         self._has_lost_pulsar = False  # as others say
         self._leads_from = -math.inf  # if others lead
         self._sends_away_at = math.inf
@@ -128,12 +129,12 @@ class Fleet:
 
     def leads(self, member: Member) -> bool:
         """Whether clients find it leading now: this sidecar does not before it serves, though nobody else leads."""
-        return member in self.view.leadership.members and (member != self.own or self._serves or self._leaving)
+        return member in self.view.leadership.members and (member != self.own or self.phase is not FleetPhase.STARTING)
 
     @property
     def is_leaving(self) -> bool:
         """It leaves, and others lead."""
-        return self._leaving and self.leads_nothing
+        return self.phase is FleetPhase.LEAVING and self.leads_nothing
 
     def sends_away(self, now: float) -> bool:
         """Whether clients are sent to the leaders by now; until then any sidecar serves what it is asked."""
@@ -181,16 +182,20 @@ class Fleet:
 
     async def serve(self) -> None:
         """Clients are served from now on."""
-        self._serves, self._leads_from = True, self._clock() + JOIN_SECONDS
+        self._become(FleetPhase.SERVING)
+        self._leads_from = self._clock() + JOIN_SECONDS
         self._update()
         await self._ping_all()
 
     async def leave(self) -> None:
         """Lead nothing any more, and tell all others: they lead what this one has led."""
-        self._leaving, self._serves = True, False
+        self._become(FleetPhase.LEAVING)
         self._sends_away_at = math.inf
         await self._ping_all()
         self._update()
+
+    def _become(self, phase: FleetPhase) -> None:
+        self.phase = next_state(TRANSITIONS, self.phase, phase)
 
     def send_away(self) -> None:
         """Now, since the others are ready for what this one has led."""
@@ -220,7 +225,7 @@ class Fleet:
 
     @property
     def _says_that_it_leads(self) -> bool:
-        return self._serves and not self.leads_nothing
+        return self.phase is FleetPhase.SERVING and not self.leads_nothing
 
     async def _beat(self) -> None:
         now = self._clock()
@@ -283,10 +288,11 @@ class Fleet:
         self._peers_of = self._others_by_node()
         missing = self._candidates.missing()
         leading = [_member(other) for other in self._peers_of.values() if self._liveness.leads(other.name) and other.name not in missing]
-        if not leading and self._serves:
+        if not leading and self.phase is FleetPhase.SERVING:
             self._leads_from = -math.inf  # and goes on when others come
         self._look_at_own_state()
-        if not leading or (not self._leaving and not self._has_lost_pulsar and self._clock() >= self._leads_from):
+        is_leaving = self.phase is FleetPhase.LEAVING
+        if not leading or (not is_leaving and not self._has_lost_pulsar and self._clock() >= self._leads_from):
             leading.append(self.own)
         leadership = Leadership(leading)
         metrics.FLEET_MEMBERS.set(len(leading))
@@ -295,7 +301,7 @@ class Fleet:
         if is_led_as_before:
             return
         self.version += 1
-        if not self._leaving:
+        if not is_leaving:
             self._sends_away_at, self._has_woken = self._clock() + SETTLED_SECONDS, False
         log.info("partitions are led by %s", ", ".join(f"{one.node_id} at {one.host}:{one.port}" for one in leadership.members))
         self._on_change()

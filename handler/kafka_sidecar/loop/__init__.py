@@ -2,6 +2,7 @@
 
 clock          the times that a process knows; passed down, so that a test sets them
 ids            names that nobody else has
+states         states with a table of the ways between them
 supervised     tasks that are restarted after a failure
 backoff        pauses between attempts, which grow
 single_flight  calls that several callers share

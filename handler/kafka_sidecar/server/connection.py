@@ -2,9 +2,8 @@
 
 Requests are begun in the order they come, many may be in work, and answers leave in the order of
 the requests. Reading stops while the client takes no answers, while too many of its requests are
-in work, and while the process has no bytes to spare. States: serving → draining (no new requests,
-what is begun is answered) → the end is sent → closed. A request that changes something runs to its end also when its client goes:
-until then the connection counts as one of the listener's, which bounds how much of that there can be.
+in work, and while the process has no bytes to spare (`connection_state` has the rest). A request that changes something runs to its end
+also when its client goes: until then the connection counts as one of the listener's, which bounds how much of that there can be.
 """
 
 from __future__ import annotations
@@ -23,8 +22,10 @@ from kafka_sidecar.apis.state.refused_batches import RefusedBatches
 from kafka_sidecar.errors import ProtocolError
 from kafka_sidecar.fleet.fleet import View
 from kafka_sidecar.loop.awake import Awake
+from kafka_sidecar.loop.states import next_state
 from kafka_sidecar.loop.turn_writer import TurnWriter
 from kafka_sidecar.server.budget import ByteBudget
+from kafka_sidecar.server.connection_state import TRANSITIONS, ConnectionState
 from kafka_sidecar.server.round_trip import round_trip
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
@@ -102,8 +103,7 @@ class KafkaConnection(asyncio.Protocol):
         self._waiting_for_budget = False
         self._client_is_slow = False
         self._orphans = 0
-        self._draining = False
-        self._has_left = False
+        self._state = ConnectionState.SERVING
         self._paused = False
         self._resuming = False
         self.services = services
@@ -163,7 +163,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_active = self._loop.time()
-        if self._has_left:
+        if self._state is ConnectionState.LEAVING:
             return
         if self._awake.stood_still():
             self._on_stood_still()
@@ -204,10 +204,10 @@ class KafkaConnection(asyncio.Protocol):
 
     def _regulate(self) -> None:
         """Read on or not, from everything that has a say in it."""
-        if self._transport is None or self._has_left:
+        if self._transport is None or self._state is ConnectionState.LEAVING:
             return
         pause = (
-            self._waiting_for_budget or self._client_is_slow or self._draining or bool(self._backlog)
+            self._waiting_for_budget or self._client_is_slow or self._state is not ConnectionState.SERVING or bool(self._backlog)
             or len(self._slots) >= MAX_IN_WORK
         )  # fmt: skip
         if pause and not self._paused:
@@ -220,8 +220,8 @@ class KafkaConnection(asyncio.Protocol):
         self._paused = pause
 
     def _begin_backlog(self) -> None:
-        while self._backlog and len(self._slots) < MAX_IN_WORK and not self._client_is_slow and not self._draining:
-            if self._transport is None:
+        while self._backlog and len(self._slots) < MAX_IN_WORK and not self._client_is_slow:
+            if self._transport is None or self._state is not ConnectionState.SERVING:
                 return
             self._begin(self._backlog.popleft())
 
@@ -321,7 +321,7 @@ class KafkaConnection(asyncio.Protocol):
                 self._give_back(slot.answer_size)
         if self.refused.unanswered:
             self.refused.answered(self.waiting_since, now)
-        if self._draining and not slots:
+        if self._state is ConnectionState.DRAINING and not slots:
             self._take_leave()
         elif (self._backlog or self._paused) and len(slots) <= RESUME_IN_WORK and not self._resuming:
             # Not at once: the code that completed this answer may be about to complete others.
@@ -385,7 +385,9 @@ class KafkaConnection(asyncio.Protocol):
 
     def drain(self) -> None:
         """Take no more requests; close when what is begun is answered."""
-        self._draining = True
+        if self._state is not ConnectionState.SERVING:
+            return
+        self._become(ConnectionState.DRAINING)
         self._backlog.clear()
         self._regulate()
         if not self._slots:
@@ -397,15 +399,18 @@ class KafkaConnection(asyncio.Protocol):
         A socket that is closed with unread requests sends a reset instead, which takes back answers that are on their way: a client
         would send again what was appended.
         """
-        if self._transport is None or self._has_left:
+        if self._transport is None:
             return
-        self._has_left = True
+        self._become(ConnectionState.LEAVING)
         if self._writer is not None:
             self._writer.flush()
         with contextlib.suppress(OSError):  # its client has gone meanwhile
             self._transport.write_eof()
         self._transport.resume_reading()
         self._loop.call_later(FAREWELL_SECONDS, self.close)
+
+    def _become(self, state: ConnectionState) -> None:
+        self._state = next_state(TRANSITIONS, self._state, state)
 
     def close(self) -> None:
         if self._transport is not None:
