@@ -41,7 +41,7 @@ def _import_seconds() -> float:
     took = []
     for _ in range(3):
         begun = time.perf_counter()
-        subprocess.run([sys.executable, "-c", "import kafka_sidecar.process.sidecar"], cwd=ROOT, check=True)
+        subprocess.run([sys.executable, "-c", "import kafka_sidecar.process.run"], cwd=ROOT, check=True)
         bare = time.perf_counter()
         subprocess.run([sys.executable, "-c", ""], cwd=ROOT, check=True)
         took.append(bare - begun - (time.perf_counter() - bare))

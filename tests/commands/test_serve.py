@@ -14,7 +14,7 @@ from tests.support.commands import Recorded, parsed
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 def test_it_serves_until_it_is_stopped(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
     serving = Recorded(code=3)
-    monkeypatch.setattr("kafka_sidecar.process.sidecar.run", serving)
+    monkeypatch.setattr("kafka_sidecar.process.run.run", serving)
     assert serve.run(parsed(serve, "--once", "--loop", loop)) == 3
     assert serving.named == {"once": True, "ends_with_input": False}
 

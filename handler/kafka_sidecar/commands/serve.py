@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
         arguments = ["--loop", options.loop, *["--once"] * options.once]
         arguments += ["--config", str(options.config)] if options.config else []
         return asyncio.run(supervise(config, options.workers, arguments))
-    from kafka_sidecar.process.sidecar import run
+    from kafka_sidecar.process.run import run
 
     serving = run(config, once=options.once, ends_with_input=options.worker)
     return run_in_uvloop(serving) if options.loop == "uvloop" else asyncio.run(serving)
