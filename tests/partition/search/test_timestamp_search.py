@@ -301,6 +301,19 @@ async def test_a_record_that_is_deleted_meanwhile_is_not_waited_for_while_pulsar
     partition.close()
 
 
+async def test_a_long_search_without_a_result_reads_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Storage that takes seconds for a log: clients wait for five."""
+    monkeypatch.setattr(timestamp_search, "LASTING_SECONDS", 0.01)
+    log = a_log((HOUR_MS, HOUR_MS), each=5)
+    partition = open_partition(log)
+    await partition.confirmed_end()
+    log.read_delay = 0.02
+    opened = len(log.opened_at)
+    assert await by_time(partition, 2 * HOUR_MS) == NOT_FOUND
+    assert len(log.opened_at) == opened + 1
+    partition.close()
+
+
 class WrittenMeanwhile(MemoryLog):
     """While the broker is asked for a time, others write, and the reader that is opened then begins behind the first of that."""
 

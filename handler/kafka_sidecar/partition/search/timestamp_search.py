@@ -160,17 +160,19 @@ async def _search(
 
     async def searched() -> Searched:
         start, has_lasted = await partition.confirmed_start(), False
+        searched_to = start  # before that there is no such record
         while True:
             begun, end = loop.time(), await partition.confirmed_end()
-            found = await search(start, end) if start < end else NOT_FOUND
+            found = await search(searched_to, end) if searched_to < end else NOT_FOUND
             began, start = start, await partition.confirmed_start()
             if found != NOT_FOUND and found.offset >= start:
                 return Searched(found, end)
             # If the start has moved, the log is searched again: the record that was found may be gone. If a search without a result has
-            # lasted for long, it is done again, too: a client that is told of no such record passes over those written meanwhile.
+            # lasted for long, what was written meanwhile is searched, too: a client that hears of no such record passes over it.
             if start == began and (has_lasted or loop.time() - begun <= LASTING_SECONDS):
                 return Searched(found, end)
             has_lasted = start == began
+            searched_to = max(start, end) if found == NOT_FOUND else start
 
     if key not in partition.searches:
         return (await partition.searches.call(key, searched)).found
