@@ -115,7 +115,7 @@ bench-quick: $(READY)
 	@$(BIN)/python -m bench.quick
 
 proto: $(READY)
-	@$(BIN)/python -m grpc_tools.protoc -I grpc --python_out=handler --pyi_out=handler grpc/kafka_sidecar/pulsar/pulsar_api.proto grpc/kafka_sidecar/control/v1/control.proto grpc/kafka_sidecar/control/v1/admin.proto grpc/kafka_sidecar/partition/kept_state.proto
+	@$(BIN)/python -m grpc_tools.protoc -I grpc --python_out=handler --pyi_out=handler grpc/kafka_sidecar/pulsar/pulsar_api.proto grpc/kafka_sidecar/control/v1/control.proto grpc/kafka_sidecar/control/v1/admin.proto grpc/kafka_sidecar/partition/snapshot.proto
 
 messages: $(READY)
 	@$(BIN)/python -m tools.messages

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 import pytest_asyncio
 
-from kafka_sidecar.internal_topics import kept_shard, shared_map
+from kafka_sidecar.internal_topics import shared_map, snapshot_shard
 from kafka_sidecar.internal_topics.log_starts import LogStarts, log_starts
 from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.loop.clock import SYSTEM_CLOCK
@@ -18,7 +18,7 @@ from tests.support.moved_starts import Open
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept is looked up anew at every question."""
-    monkeypatch.setattr(kept_shard, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(snapshot_shard, "LOOK_SECONDS", 0.0)
 
 
 @pytest.fixture

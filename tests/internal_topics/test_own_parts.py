@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafka_sidecar.internal_topics.kept_parts import Head
 from kafka_sidecar.internal_topics.own_parts import MOST_HEADS, MOST_KEYS, MOST_UNNAMED, OwnParts
+from kafka_sidecar.internal_topics.snapshot_parts import Head
 
 
 def head(number: int) -> Head:

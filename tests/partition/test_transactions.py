@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from kafka_sidecar.internal_topics.kept_places import Kept
+from kafka_sidecar.internal_topics.snapshot_places import Kept
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL, NOTHING_WRITTEN, IndexAlarm
 from kafka_sidecar.partition.fold.transactions import AbortedTransaction, TransactionTable
 from kafka_sidecar.partition.log.formats import KAFKA, PULSAR
 from kafka_sidecar.partition.log.log_config import LogConfig
 from kafka_sidecar.partition.partition import Partition
-from kafka_sidecar.partition.snapshots import kept_fold
+from kafka_sidecar.partition.snapshots import fold_snapshots
 from kafka_sidecar.pulsar.errors import CHECKSUM_ERROR
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from kafka_sidecar.wire.control_records import EndTransactionMarker, write_marker
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
-from tests.support.kept_folds import folds
+from tests.support.fold_snapshots import folds
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import Outcome, append, open_partition, open_table, read_all
@@ -260,7 +260,7 @@ async def test_in_format_pulsar_it_is_the_same(log: MemoryLog) -> None:
 
 
 async def test_a_partition_with_transactions_goes_on_from_what_was_kept(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_fold, "KEPT_ANEW_AFTER", 1)
+    monkeypatch.setattr(fold_snapshots, "KEPT_ANEW_AFTER", 1)
     states = MemoryStates()
     first, coordinator = open_partition(log, states=states), Coordinator()
     await write(first, coordinator, b"gone", sequence=0)
@@ -345,7 +345,7 @@ async def test_what_is_known_is_kept_before_the_sidecar_ends(log: MemoryLog) -> 
 
 async def test_what_does_not_agree_with_the_log_is_not_kept_again(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """However late what was on its way comes."""
-    monkeypatch.setattr(kept_fold, "KEPT_ANEW_AFTER", 1)
+    monkeypatch.setattr(fold_snapshots, "KEPT_ANEW_AFTER", 1)
     states = MemoryStates()
     first, coordinator = open_partition(log, states=states), Coordinator()
     await write(first, coordinator, b"gone", sequence=0)
@@ -410,7 +410,7 @@ async def test_a_partition_that_has_ended_reads_nothing(log: MemoryLog) -> None:
 
 
 async def test_what_a_fold_knew_when_it_failed_is_not_kept(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_fold, "KEPT_ANEW_AFTER", 1)
+    monkeypatch.setattr(fold_snapshots, "KEPT_ANEW_AFTER", 1)
     states = MemoryStates()
     writer, coordinator = open_partition(log, "kafka-sidecar-writer"), Coordinator()
     await write(writer, coordinator, b"open", sequence=0)

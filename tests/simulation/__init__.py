@@ -3,7 +3,7 @@
     plan          what is going to happen: the bounds, the clients, the faults
     loop          virtual time; each callback belongs to a process, which may stand still or be killed
     topic         the log in Pulsar (tests/model)
-    kept_topic    __kept_states: what sidecars keep of logs, compacted while they read it
+    snapshot_log    __kept_states: what sidecars keep of logs, compacted while they read it
     conduct       how the network and the broker behave: what takes how long, what lands late and what is lost
     sidecar       a process: what its partitions share
     node          one partition in one sidecar

@@ -11,7 +11,7 @@ from kafka_sidecar.apis.a21_delete_records import TO_THE_END, delete_before
 from kafka_sidecar.partition.fold.extent import Extent
 from kafka_sidecar.partition.log.formats import KAFKA, PULSAR
 from kafka_sidecar.partition.log.log_config import LogConfig
-from kafka_sidecar.partition.snapshots.kept_values import extent_in
+from kafka_sidecar.partition.snapshots.snapshot_values import extent_in
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -20,13 +20,13 @@ from tests.simulation.chance import Chance
 from tests.simulation.checker import WITHOUT_ID, check_told
 from tests.simulation.clients import Network, ends
 from tests.simulation.history import History, Violation
-from tests.simulation.kept_topic import KeptTopic
 from tests.simulation.log_starts import LogStarts
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.natives import write_native
 from tests.simulation.node import Node
 from tests.simulation.plan import BUSY_SECONDS, PATIENCE_SECONDS, ClientKind, Fault, FaultKind, Plan
 from tests.simulation.reference import fold
+from tests.simulation.snapshot_topic import SnapshotLog
 from tests.simulation.stored import Batch, batches_of, ledgers_that_begin_falsely, values_in
 from tests.simulation.topic import SimulatedTopic
 
@@ -50,7 +50,7 @@ CONFIGS: Final = (
 
 class Faults:
     def __init__(
-        self, plan: Plan, loop: SimulatedLoop, chance: Chance, topic: SimulatedTopic, kept: KeptTopic, nodes: list[Node],
+        self, plan: Plan, loop: SimulatedLoop, chance: Chance, topic: SimulatedTopic, kept: SnapshotLog, nodes: list[Node],
         network: Network, history: History,
     ) -> None:  # fmt: skip
         self.struck: Counter[FaultKind] = Counter()

@@ -11,7 +11,7 @@ from kafka_sidecar.partition.fold.fold import BEFORE_ALL
 from kafka_sidecar.partition.log.basis import BASIS_PROPERTY, UNKNOWN_PRODUCER, Basis, KnownProducer
 from kafka_sidecar.partition.log.entries import read_entry
 from kafka_sidecar.partition.log.formats import KAFKA
-from kafka_sidecar.partition.snapshots.kept_values import extent_in
+from kafka_sidecar.partition.snapshots.snapshot_values import extent_in
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -35,12 +35,12 @@ from tests.simulation.clients import (
 )
 from tests.simulation.faults import Faults
 from tests.simulation.history import History, Violation
-from tests.simulation.kept_topic import KeptTopic
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.node import Node
 from tests.simulation.plan import PATIENCE_SECONDS, Client, ClientKind, FaultKind, Plan
 from tests.simulation.reference import Reference, fold
 from tests.simulation.sidecar import Sidecar
+from tests.simulation.snapshot_topic import SnapshotLog
 from tests.simulation.stored import is_unreadable, ledgers_that_begin_falsely
 from tests.simulation.topic import SimulatedTopic
 from tests.simulation.transactions import Coordinator, TransactionalProducer
@@ -56,7 +56,7 @@ ISOLATION: Final[Mapping[ClientKind, Isolation]] = {ClientKind.CONSUMER: ReadUnc
 
 class PartitionRun:
     def __init__(
-        self, plan: Plan, number: int, loop: SimulatedLoop, chance: Chance, kept: KeptTopic, sidecars: Sequence[Sidecar],
+        self, plan: Plan, number: int, loop: SimulatedLoop, chance: Chance, kept: SnapshotLog, sidecars: Sequence[Sidecar],
         connections: dict[tuple[str, str], Connection],
     ) -> None:  # fmt: skip
         """`plan`: what concerns this partition."""

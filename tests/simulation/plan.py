@@ -8,12 +8,12 @@ from enum import StrEnum
 from random import Random
 from typing import Any, Final
 
-from kafka_sidecar.internal_topics.kept_parts import PART_BYTES
+from kafka_sidecar.internal_topics.snapshot_parts import PART_BYTES
 from kafka_sidecar.partition.fold.log_times import DAY_MS, MARKS
 from kafka_sidecar.partition.fold.producer_states import MOST_AWAKE
 from kafka_sidecar.partition.follow import replay
 from kafka_sidecar.partition.log.unfolding import LARGE_RECORDS
-from kafka_sidecar.partition.snapshots.kept_fold import KEPT_ANEW_AFTER
+from kafka_sidecar.partition.snapshots.fold_snapshots import KEPT_ANEW_AFTER
 from tests.simulation.chance import Chance
 
 # As limits.replay_entries has it.

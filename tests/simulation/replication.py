@@ -12,11 +12,11 @@ from tests.model.topic import is_marker
 from tests.simulation.chance import Chance
 from tests.simulation.clients import Consumer, Network, ReadUncommitted
 from tests.simulation.history import History, Violation
-from tests.simulation.kept_topic import KeptTopic
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.node import Node
 from tests.simulation.plan import WINDOW_ENTRIES, Bounds, Client, ClientKind
 from tests.simulation.sidecar import Sidecar
+from tests.simulation.snapshot_topic import SnapshotLog
 from tests.simulation.stored import batches_of, values_in
 from tests.simulation.topic import SimulatedTopic
 from tests.support.replicator import copy_one, is_copied
@@ -36,7 +36,7 @@ class SecondCluster:
         bounds = replace(bounds, keeps=True, replay_entries=WINDOW_ENTRIES, lost_receipts=0.0, refused_sends=0.0, failed_questions=0.0)
         self._topic = SimulatedTopic(loop, chance, bounds)
         self._topic.is_calm = True
-        self._kept = KeptTopic(loop, chance, bounds)
+        self._kept = SnapshotLog(loop, chance, bounds)
         self._kept.is_calm = True
         self._bounds = bounds
         self.nodes = [self._new_node("west")]

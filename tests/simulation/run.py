@@ -12,17 +12,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from kafka_sidecar.internal_topics import kept_parts, kept_shard
+from kafka_sidecar.internal_topics import snapshot_parts, snapshot_shard
 from kafka_sidecar.partition import opening
 from kafka_sidecar.partition.fold import log_times
 from kafka_sidecar.partition.follow import replay
 from kafka_sidecar.partition.log import large_entries, unfolding
 from kafka_sidecar.partition.read import catch_up_reader
-from kafka_sidecar.partition.snapshots import kept_fold
+from kafka_sidecar.partition.snapshots import fold_snapshots
 from tests.simulation.chance import Chance
 from tests.simulation.clients import Connection
 from tests.simulation.history import Violation
-from tests.simulation.kept_topic import KeptTopic
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.many import arguments_for, run_seeds
 from tests.simulation.partition_run import PartitionRun
@@ -30,6 +29,7 @@ from tests.simulation.plan import PATIENCE_SECONDS, Bounds, FaultKind, Plan, Swa
 from tests.simulation.replication import SecondCluster
 from tests.simulation.sidecar import Sidecar
 from tests.simulation.simulated import Constant, simulated
+from tests.simulation.snapshot_topic import SnapshotLog
 from tests.simulation.tally import tallied
 
 KEPT_SOON_SECONDS: Final = 1.0
@@ -47,7 +47,7 @@ class Result:
 
 class Run:
     def __init__(self, plan: Plan, loop: SimulatedLoop, chance: Chance) -> None:
-        kept, skew = KeptTopic(loop, chance, plan.bounds), chance.of("skew")
+        kept, skew = SnapshotLog(loop, chance, plan.bounds), chance.of("skew")
         self._loop = loop
         self._chance = chance
         self._bounds = plan.bounds
@@ -147,10 +147,14 @@ def constants(bounds: Bounds) -> Sequence[Constant]:
         (large_entries, "LARGE_MESSAGES", bounds.large_records),
         (replay, "MOST_UNJUDGED", bounds.most_unjudged),
         (replay, "TOO_FAR_ENTRIES", bounds.too_far),
-        (kept_parts, "PART_BYTES", bounds.part_bytes),
-        (kept_shard, "PART_BYTES", bounds.part_bytes),
-        (kept_fold, "KEPT_ANEW_AFTER", bounds.kept_after),
-        (kept_fold, "KEPT_SECONDS", kept_fold.KEPT_SECONDS if bounds.kept_after == kept_fold.KEPT_ANEW_AFTER else KEPT_SOON_SECONDS),
+        (snapshot_parts, "PART_BYTES", bounds.part_bytes),
+        (snapshot_shard, "PART_BYTES", bounds.part_bytes),
+        (fold_snapshots, "KEPT_ANEW_AFTER", bounds.kept_after),
+        (
+            fold_snapshots,
+            "KEPT_SECONDS",
+            fold_snapshots.KEPT_SECONDS if bounds.kept_after == fold_snapshots.KEPT_ANEW_AFTER else KEPT_SOON_SECONDS,
+        ),
     )
 
 

@@ -15,10 +15,10 @@ from tests.model.connections import Connection
 from tests.simulation.chance import Chance
 from tests.simulation.conduct import DrawnWay
 from tests.simulation.history import Violation
-from tests.simulation.kept_topic import KeptTopic
 from tests.simulation.loop import EPOCH_SECONDS, SimulatedLoop
 from tests.simulation.machine import Machine
 from tests.simulation.plan import Bounds
+from tests.simulation.snapshot_topic import SnapshotLog
 
 if TYPE_CHECKING:
     from tests.simulation.node import Node
@@ -53,7 +53,7 @@ class _FlippingMemory(ProducerMemory):
 
 
 class Sidecar(Machine):
-    def __init__(self, loop: SimulatedLoop, chance: Chance, kept: KeptTopic, bounds: Bounds, name: str, skew: float = 0.0) -> None:
+    def __init__(self, loop: SimulatedLoop, chance: Chance, kept: SnapshotLog, bounds: Bounds, name: str, skew: float = 0.0) -> None:
         super().__init__(loop, name)
         self.nodes: list[Node] = []  # one for each partition
         self.clock = Clock(lambda: int((EPOCH_SECONDS + loop.time() + skew) * 1000), loop.time)

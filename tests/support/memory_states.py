@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_sidecar.internal_topics.kept_places import Kept
+from kafka_sidecar.internal_topics.snapshot_places import Kept
 from kafka_sidecar.loop.byte_rate import ByteRate
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
-from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.internal_topics.snapshot_topic import SnapshotTopic
 from kafka_sidecar.loop.clock import SYSTEM_CLOCK
 from kafka_sidecar.partition.fold.producer_states import ProducerMemory
 from kafka_sidecar.partition.fold.producers import Verdict
@@ -30,7 +30,7 @@ def open_partition(
     log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000, states: MemoryStates | None = None,
     memory: ProducerMemory | None = None, failures: EntryFailures | None = None, ask_ended: AskEnded | None = None, **limits: int,
 ) -> Partition:  # fmt: skip
-    indexes = TimeIndexes(FetchCache(cache), cast("KeptStates | None", states))
+    indexes = TimeIndexes(FetchCache(cache), cast("SnapshotTopic | None", states))
     memory = memory or ProducerMemory()
     failures = failures or EntryFailures()
     return Partition(
@@ -42,7 +42,7 @@ def open_table(
     open_log: Callable[[str, str], EntryLog], name: str = "kafka-sidecar-t", cache: int = 1_000_000, states: MemoryStates | None = None,
     memory: ProducerMemory | None = None, **limits: int,
 ) -> PartitionTable:  # fmt: skip
-    kept = cast("KeptStates | None", states)
+    kept = cast("SnapshotTopic | None", states)
     return PartitionTable(open_log, name, cache, PartitionLimits(**limits), memory or ProducerMemory(), SYSTEM_CLOCK, kept)
 
 

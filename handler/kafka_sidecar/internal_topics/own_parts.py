@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import Final
 
-from kafka_sidecar.internal_topics.kept_parts import Head
+from kafka_sidecar.internal_topics.snapshot_parts import Head
 
 MOST_KEYS: Final = 1_000
 MOST_HEADS: Final = 8  # of one key, none of which got a receipt

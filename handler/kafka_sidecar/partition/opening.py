@@ -22,7 +22,7 @@ BYTES_BEFORE_END: Final = 1024 * 1024
 SILENT_SECONDS: Final = 5.0
 
 
-class KeptFold(Protocol):
+class FoldSnapshots(Protocol):
     async def restore(self, log: EntryLog, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]) -> bool:
         """Give the fold what was kept of it. False where nothing was of use. `may_have_lost`: to retention, transactions."""
         ...
@@ -42,7 +42,7 @@ class Begun(NamedTuple):
 
 
 async def begin_fold(
-    log: EntryLog, fold: Fold, transactions: TransactionTable, to_end: ReadToEnd, kept: KeptFold, announce: Callable[[], object] | None
+    log: EntryLog, fold: Fold, transactions: TransactionTable, to_end: ReadToEnd, kept: FoldSnapshots, announce: Callable[[], object] | None
 ) -> Begun:  # fmt: skip
     """Fold a little before the last entry up to it. Raises PulsarError, IndexAlarm.
 

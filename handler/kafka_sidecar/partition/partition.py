@@ -44,9 +44,9 @@ from kafka_sidecar.partition.read.fetch_cache import FetchedRun
 from kafka_sidecar.partition.read.log_start import LogStart
 from kafka_sidecar.partition.search.partition_times import PartitionTimes, TimeIndexes
 from kafka_sidecar.partition.search.timestamp_search import Searched
+from kafka_sidecar.partition.snapshots.fold_snapshots import FoldSnapshots
 from kafka_sidecar.partition.snapshots.gap_check import GapCheck
-from kafka_sidecar.partition.snapshots.kept_fold import KeptFold
-from kafka_sidecar.partition.snapshots.kept_producers import KeptProducers
+from kafka_sidecar.partition.snapshots.producer_snapshots import ProducerSnapshots
 from kafka_sidecar.partition.tail_fold import TailFold
 from kafka_sidecar.partition.write.append import Append, MarkerWritten, expire, pass_on
 from kafka_sidecar.partition.write.appender import Appender
@@ -107,7 +107,7 @@ class Partition:
         self._fold = Fold(None, self.transactions, memory)
         self._fold.own_writer = writer_name.encode()
         self._gaps = GapCheck(name, log_, self.transactions, self)
-        self._kept = KeptFold(name, self._fold, self.transactions, indexes.states, self._gaps, clock, self.on_late_hidden)
+        self._kept = FoldSnapshots(name, self._fold, self.transactions, indexes.states, self._gaps, clock, self.on_late_hidden)
         self._unannounced = UnannouncedTransactions(log_, self._fold, self.transactions)
         self._contents = contents = EntryContents(name, failures, self._unannounced, self._kept, self)
         self._cache = indexes.cache.partition()
@@ -128,8 +128,8 @@ class Partition:
         folded = FoldedEntries(self._fold, self._cache, self.times, self._to_end, self.changed, self.serve_anew)
         self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, folded, self, limits.batches_per_entry, clock)
         self._validation = Validation(name, self, clock)
-        self._kept_producers = KeptProducers(name, self._fold, indexes.states, self, clock)
-        self._replay = Replay(name, log_, self._fold, contents, self._kept_producers, self, limits.replay_entries, limits.replay_bytes)
+        self._producer_snapshots = ProducerSnapshots(name, self._fold, indexes.states, self, clock)
+        self._replay = Replay(name, log_, self._fold, contents, self._producer_snapshots, self, limits.replay_entries, limits.replay_bytes)
         self._tail_gap = TailGap(name, log_, self._fold, self)
         self._tail_fold = TailFold(
             name, log_, self._fold, contents, self._appender, self._to_end, folded, self._replay, self._gaps, self._tail_gap
@@ -230,13 +230,13 @@ class Partition:
         self.times.stop()
         if code is ErrorCode.KAFKA_STORAGE_ERROR:
             self._kept.distrust()
-            self._kept_producers.distrust()
+            self._producer_snapshots.distrust()
         else:
             self._kept.close()
             if self._keeps_producers():
-                self._kept_producers.close(is_pending=is_pending)
+                self._producer_snapshots.close(is_pending=is_pending)
             elif not self._appender.has_appended:
-                self._kept_producers.withdraw()
+                self._producer_snapshots.withdraw()
         self._to_end.fail(Unavailable(why))
         self._cache.clear()
         self.changed()
@@ -244,13 +244,13 @@ class Partition:
     def close(self) -> list[asyncio.Task[None]]:
         """What it does yet, for who has the time to wait for it."""
         self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, "closed")
-        return [keeping for keeping in (self._kept.keeping, self._kept_producers.keeping) if keeping is not None]
+        return [keeping for keeping in (self._kept.keeping, self._producer_snapshots.keeping) if keeping is not None]
 
     # --- appending
 
     def is_next(self, size: int, producer_id: int, epoch: int, first_sequence: int, now: float) -> bool:
         """Whether a batch is an ordinary one here (see `Appender.is_next`)."""
-        if self._waiting or self._validation.waiting or not (self._kept_producers.has_begun or producer_id == NO_PRODUCER_ID):
+        if self._waiting or self._validation.waiting or not (self._producer_snapshots.has_begun or producer_id == NO_PRODUCER_ID):
             return False
         return self._appender.is_next(size, producer_id, epoch, first_sequence, now)
 
@@ -296,14 +296,14 @@ class Partition:
         if not self._waiting:
             return
         if self._replay.done:
-            self._kept_producers.begin(self._loop.time())
+            self._producer_snapshots.begin(self._loop.time())
         else:
             self._replay.start()
 
     @property
     def _takes_producers(self) -> bool:
         """Whether it is known what they wrote before, and something is kept from which others go on."""
-        return self._replay.done and self._kept_producers.has_begun
+        return self._replay.done and self._producer_snapshots.has_begun
 
     @property
     def no_transactions_up_to(self) -> Position | None:
@@ -459,7 +459,7 @@ class Partition:
         limited.exception("partition %s: entry %s could not be folded, the partition is opened again", self.name, position)
         self._failures.note(self.name, position)
         self._kept.mar()
-        self._kept_producers.mar()
+        self._producer_snapshots.mar()
         self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"entry {position} could not be folded")
 
     def fold_anew(self, why: str) -> None:
@@ -672,9 +672,9 @@ class Partition:
         self._cache.set_fixed(self.transactions.size)
         self._late.tick(now)
         self._kept.tick(now)
-        self._kept_producers.stay_ready(now)
+        self._producer_snapshots.stay_ready(now)
         if self._keeps_producers():
-            self._kept_producers.tick(now)
+            self._producer_snapshots.tick(now)
         self._producer_times.tick(now)
         if self._watchers:  # consumers that wait come back in a moment, and it need not be opened again for them
             self._tail.wanted_at = now

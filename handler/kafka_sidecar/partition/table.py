@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Iterable, Set
 from typing import Final
 
-from kafka_sidecar.internal_topics.kept_states import KeptStates
 from kafka_sidecar.internal_topics.moved_start import MovedStart
+from kafka_sidecar.internal_topics.snapshot_topic import SnapshotTopic
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.loop.supervised import every
@@ -49,7 +49,7 @@ class PartitionTable:
         limits: PartitionLimits,
         memory: ProducerMemory,
         clock: Clock,
-        states: KeptStates | None = None,
+        states: SnapshotTopic | None = None,
         ask_ended: AskEnded | None = None,
     ) -> None:
         self._ask_ended = ask_ended

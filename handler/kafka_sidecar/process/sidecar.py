@@ -26,9 +26,9 @@ from kafka_sidecar.fleet.server import Answers, Further
 from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue
 from kafka_sidecar.groups.service import group_runtime
 from kafka_sidecar.groups.vocabulary import Now
-from kafka_sidecar.internal_topics.kept_states import KeptStates
 from kafka_sidecar.internal_topics.log_starts import log_starts
 from kafka_sidecar.internal_topics.moved_start import MovedStart
+from kafka_sidecar.internal_topics.snapshot_topic import SnapshotTopic
 from kafka_sidecar.internal_topics.transactional_partitions import transactional_partitions
 from kafka_sidecar.loop.ids import WRITER_PREFIX
 from kafka_sidecar.loop.keyed_lock import KeyedLock
@@ -86,12 +86,12 @@ class Sidecar:
         namespace = config.groups.namespace
         moved_starts = log_starts(self.client, self.groups_admin, namespace, clock, new_id, self._on_start_moved)
         transactional = transactional_partitions(self.client, self.groups_admin, namespace, clock, new_id)
-        kept_states = KeptStates(self.client, self.admin, namespace, clock, new_id)
+        snapshot_topic = SnapshotTopic(self.client, self.admin, namespace, clock, new_id)
         logs = TopicLogs(self.client, self.admin, catalog, config.kafka.entry_format, replication, moved_starts, transactional)
         asked_together = EndedTogether(lambda producer_ids: ended_transactions(self.services, producer_ids))
         memory = ProducerMemory(limits.producer_state_bytes, config.transactions.producer_id_expiration_ms)
         self.partitions = PartitionTable(
-            logs.log, writer_name, limits.cache_bytes, _partition_limits(limits), memory, clock, kept_states, asked_together.ended
+            logs.log, writer_name, limits.cache_bytes, _partition_limits(limits), memory, clock, snapshot_topic, asked_together.ended
         )
         requests = ByteBudget(limits.request_budget_bytes)
         self.answers = AnswerShare(limits.answer_bytes)
@@ -150,7 +150,7 @@ class Sidecar:
             self.client, self.groups_admin, namespace,
             [groups.topic, self.services.transactions.topic],
             [moved_starts.topic, transactional.topic, self._recent_members.topic],
-            [kept_states.topic],
+            [snapshot_topic.topic],
             config.groups.internal_retention_minutes, clock, new_id,
         )  # fmt: skip
         dispatch = Dispatcher(loop.time)
@@ -175,7 +175,7 @@ class Sidecar:
                 Part(self.groups_admin.close),
                 Part(self.admin.close),
                 Part(self.client.close, self.client.start),
-                Part(kept_states.close),
+                Part(snapshot_topic.close),
                 Part(transactional.close, transactional.start),
                 Part(moved_starts.close, moved_starts.start),
                 Part(self.partitions.close, self.partitions.start),

@@ -9,7 +9,7 @@ import pytest
 
 from kafka_sidecar.partition.fold.extent import Extent
 from kafka_sidecar.partition.partition import Partition
-from kafka_sidecar.partition.snapshots.kept_values import extent_in
+from kafka_sidecar.partition.snapshots.snapshot_values import extent_in
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.wire.error_code import ErrorCode

@@ -11,7 +11,7 @@ import pytest
 from kafka_sidecar.partition import partition
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL
 from kafka_sidecar.partition.follow import read_to_end
-from kafka_sidecar.partition.snapshots import kept_fold
+from kafka_sidecar.partition.snapshots import fold_snapshots
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
@@ -54,7 +54,7 @@ async def test_a_log_of_which_nothing_comes_is_given_up(slow_log: MemoryLog) -> 
 
 
 async def test_what_is_folded_is_kept_meanwhile(slow_log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_fold, "KEPT_ANEW_AFTER", 50)
+    monkeypatch.setattr(fold_snapshots, "KEPT_ANEW_AFTER", 50)
     states = MemoryStates()
     opening = open_partition(slow_log, states=states)
     async with asyncio.timeout(5):

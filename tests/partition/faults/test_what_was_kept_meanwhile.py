@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kafka_sidecar.internal_topics.kept_places import Kept
+from kafka_sidecar.internal_topics.snapshot_places import Kept
 from kafka_sidecar.partition.fold.fold import Fold
-from kafka_sidecar.partition.fold.kept_producers import KnownProducers
+from kafka_sidecar.partition.fold.known_producers import KnownProducers
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.wire.error_code import ErrorCode

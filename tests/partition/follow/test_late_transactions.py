@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from kafka_sidecar.internal_topics.kept_places import Kept
+from kafka_sidecar.internal_topics.snapshot_places import Kept
 from kafka_sidecar.partition.follow.late_transactions import LOOK_SECONDS, AskEnded, EndedTransactions
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.pulsar.errors import Unavailable

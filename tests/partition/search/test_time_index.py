@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_sidecar.partition.kept_state_pb2 import TimeIndex as KeptTimeIndex
 from kafka_sidecar.partition.search import time_index
 from kafka_sidecar.partition.search.time_index import MAX_STRETCHES, TimeIndex
+from kafka_sidecar.partition.snapshot_pb2 import TimeIndex as StoredTimeIndex
 from kafka_sidecar.pulsar.entry import Position
 
 BEGIN = Position(3, 0)
@@ -80,7 +80,7 @@ def test_the_greatest_comes_first_and_the_earlier_of_two() -> None:
 
 def kept(bases: list[int], entries: list[int], *, last: int = 9, end: int = 2) -> bytes:
     ledgers, greatest = [3] + [0] * (len(bases) - 1), [1] * len(bases)
-    return KeptTimeIndex(
+    return StoredTimeIndex(
         base_offsets=bases, ledgers=ledgers, entries=entries, greatest_timestamps=greatest, last_ledger=3, last_entry=last, next_offset=end
     ).SerializeToString()
 

@@ -7,21 +7,21 @@ from typing import cast
 
 import pytest
 
-from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.internal_topics.snapshot_topic import SnapshotTopic
 from kafka_sidecar.loop.clock import SYSTEM_CLOCK
 from kafka_sidecar.partition.fold.log_times import DAY_MS
 from kafka_sidecar.partition.follow import replay
 from kafka_sidecar.partition.partition import Partition
-from kafka_sidecar.partition.snapshots import kept_producers
+from kafka_sidecar.partition.snapshots import producer_snapshots
 from kafka_sidecar.partition.snapshots.appending_mark import AppendingMark
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
-from tests.support.kept_producers import by_key, kept_by_another, numbered, settled, written_long_ago
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, begin_append, open_partition
+from tests.support.producer_snapshots import by_key, kept_by_another, numbered, settled, written_long_ago
 
 
 def marks(states: MemoryStates) -> list[bytes]:
@@ -190,7 +190,7 @@ HOURS = 3_600.0
 
 async def after_hours(partition: Partition, hours: float) -> None:
     """Make the partition believe that so many hours have passed since it put its mark and kept its value."""
-    kept = partition._kept_producers
+    kept = partition._producer_snapshots
     assert kept._mark is not None
     kept._mark._put_at -= hours * HOURS
     kept._of_use_since -= hours * HOURS
@@ -226,13 +226,13 @@ async def test_mark_and_value_are_put_again_in_a_topic_that_is_made_anew() -> No
     states.made_anew += 1
     await after_hours(partition, 0.1)
     assert sorted(key.partition(b"\0")[0] for key in states.values) == before
-    assert partition._kept_producers.has_begun
+    assert partition._producer_snapshots.has_begun
     partition.close()
 
 
 async def test_what_is_gone_with_its_topic_is_stored_anew_also_by_who_closes_at_once() -> None:
     _, states, partition = await begun()
-    partition.tick(asyncio.get_running_loop().time() + kept_producers.KEPT_SECONDS)
+    partition.tick(asyncio.get_running_loop().time() + producer_snapshots.KEPT_SECONDS)
     await settled(partition)
     states.values.clear()
     states.made_anew += 1
@@ -356,7 +356,7 @@ async def test_a_mark_counts_for_a_day_longer_because_clocks_differ(hours: int, 
     states = MemoryStates()
     states.values[b"appends:t-partition-0\0killed"] = b"1"
     states.written_at = SYSTEM_CLOCK.wall() - hours * 3_600_000
-    mark = AppendingMark("t-partition-0", cast("KeptStates", states), SYSTEM_CLOCK, DAY_MS)
+    mark = AppendingMark("t-partition-0", cast("SnapshotTopic", states), SYSTEM_CLOCK, DAY_MS)
     assert await mark.is_any_put() == counts
 
 

@@ -8,5 +8,5 @@ transactions     open and aborted transactions
 left_open        transactions without a marker
 log_times        which entry was stored when, by the broker's clock: producers expire by it
 recent_ends      where the last entries ended, to compare receipts with the log
-kept, kept_producers, extent      a fold's and its producers' snapshot, and the part of the log that a snapshot covers
+snapshot, known_producers, extent a fold's and its producers' snapshot, and the part of the log that a snapshot covers
 """

@@ -8,7 +8,7 @@ from kafka_sidecar.errors import EntryUnreadable
 from kafka_sidecar.partition.follow.failures import EntryFailures
 from kafka_sidecar.partition.follow.unannounced_transactions import UnannouncedTransactions
 from kafka_sidecar.partition.log.entries import Content, read_entry, read_headers
-from kafka_sidecar.partition.snapshots.kept_fold import KeptFold
+from kafka_sidecar.partition.snapshots.fold_snapshots import FoldSnapshots
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 
 
@@ -22,7 +22,7 @@ class PartitionForContents(Protocol):
 
 class EntryContents:
     def __init__(
-        self, name: str, failures: EntryFailures, unannounced: UnannouncedTransactions, kept: KeptFold, partition: PartitionForContents
+        self, name: str, failures: EntryFailures, unannounced: UnannouncedTransactions, kept: FoldSnapshots, partition: PartitionForContents
     ) -> None:
         self._name = name
         self._failures = failures

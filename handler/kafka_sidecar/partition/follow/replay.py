@@ -24,7 +24,7 @@ from kafka_sidecar.errors import EntryUnreadable, SidecarError
 from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.partition.fold.extent import Extent
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold, IndexAlarm, index_of
-from kafka_sidecar.partition.fold.kept_producers import KnownProducers
+from kafka_sidecar.partition.fold.known_producers import KnownProducers
 from kafka_sidecar.partition.fold.producers import ProducerTable
 from kafka_sidecar.partition.fold.transactions import KnownVerdicts, TransactionTable
 from kafka_sidecar.partition.follow.entry_contents import EntryContents
@@ -88,7 +88,7 @@ class PartitionForReplay(Protocol):
         ...
 
 
-class KeptForReplay(Protocol):
+class SnapshotsForReplay(Protocol):
     async def look_up(self) -> KnownProducers | None:
         """The surest of all that was kept of this log. Raises PulsarError where that can't be told."""
         ...
@@ -126,7 +126,7 @@ class _PieceTooLarge(Exception):
 
 class Replay:
     def __init__(
-        self, name: str, log_: EntryLog, fold: Fold, contents: EntryContents, kept: KeptForReplay, partition: PartitionForReplay,
+        self, name: str, log_: EntryLog, fold: Fold, contents: EntryContents, kept: SnapshotsForReplay, partition: PartitionForReplay,
         max_entries: int, max_bytes: int,
     ) -> None:  # fmt: skip
         self._name = name
@@ -249,7 +249,7 @@ class Replay:
         """False where nothing was that is of use."""
         while self._left is None or self._going_on is not None:
             if self._going_on is None:
-                self._going_on = await self._kept_fold()
+                self._going_on = await self._fold_snapshots()
             earlier = self._going_on
             if earlier is None or earlier.last_position is None:
                 break
@@ -377,7 +377,7 @@ class Replay:
                 began, last = self._fold.replayed_from, self._fold.last_position
                 if began is None or last is None:
                     return False
-                self._going_on = await self._kept_fold(Extent(began, last))
+                self._going_on = await self._fold_snapshots(Extent(began, last))
             earlier = self._going_on
             if earlier is None or earlier.last_position is None:
                 return False
@@ -410,7 +410,7 @@ class Replay:
             return False
         return fold.seen_from == seen_from  # the first entry of an empty log may have come while the broker was asked
 
-    async def _kept_fold(self, known: Extent | None = None) -> Fold | None:
+    async def _fold_snapshots(self, known: Extent | None = None) -> Fold | None:
         """Of the surest value that is of use, and began before what is `known`."""
         while (kept := await self._kept.look_up()) is not None:
             if known is not None and not kept.extent.began_earlier(known):

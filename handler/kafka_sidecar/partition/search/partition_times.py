@@ -1,6 +1,6 @@
 """The index of a partition's greatest timestamps: read from the log when a search first needs it, then kept up by the fold.
 
-It begins where searches have needed it so far. A large one is stored in Pulsar (`kept_states`), so that the next sidecar need not
+It begins where searches have needed it so far. A large one is stored in Pulsar (`snapshot_topic`), so that the next sidecar need not
 read the same again. It takes its bytes from the cache's budget; one that is let go is made again when it is needed.
 """
 
@@ -12,7 +12,7 @@ from contextlib import aclosing
 from typing import Final, Protocol
 
 from kafka_sidecar.errors import EntryUnreadable
-from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.internal_topics.snapshot_topic import SnapshotTopic
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.single_flight import SingleFlight
 from kafka_sidecar.partition.fold.fold import Folded
@@ -44,7 +44,7 @@ _KEY: Final = b"time-index:"
 class TimeIndexes:
     """What the indexes of all partitions share."""
 
-    def __init__(self, cache: FetchCache, states: KeptStates | None) -> None:
+    def __init__(self, cache: FetchCache, states: SnapshotTopic | None) -> None:
         self.cache = cache
         self.states = states
         self.reading = asyncio.Semaphore(AT_A_TIME)

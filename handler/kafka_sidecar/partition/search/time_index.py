@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from kafka_sidecar.partition.kept_state_pb2 import TimeIndex as KeptTimeIndex
+from kafka_sidecar.partition.snapshot_pb2 import TimeIndex as StoredTimeIndex
 from kafka_sidecar.pulsar.entry import Position
 
 MAX_STRETCHES: Final = 2_048
@@ -105,7 +105,7 @@ class TimeIndex:
 
     def encode(self) -> bytes:
         assert self.last is not None, "nothing was added"
-        return KeptTimeIndex(
+        return StoredTimeIndex(
             base_offsets=_differences(self._bases), ledgers=_differences(self._ledgers), entries=_differences(self._entries),
             greatest_timestamps=_differences(self._greatest), stretch_bytes=self._stretch_bytes, bytes_in_last=self._bytes_in_last,
             begin_ledger=self.begin.ledger, begin_entry=self.begin.entry, last_ledger=self.last.ledger, last_entry=self.last.entry,
@@ -116,7 +116,7 @@ class TimeIndex:
     def decode(cls, data: bytes) -> TimeIndex:
         """ValueError where it isn't one: anybody may have written it."""
         try:
-            kept = KeptTimeIndex.FromString(data)
+            kept = StoredTimeIndex.FromString(data)
             index = cls(Position(kept.begin_ledger, kept.begin_entry))
             index._bases, index._ledgers, index._entries, index._greatest = (
                 array("q", accumulate(column)) for column in (kept.base_offsets, kept.ledgers, kept.entries, kept.greatest_timestamps)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.internal_topics.snapshot_topic import SnapshotTopic
 from kafka_sidecar.loop.clock import Clock
 
 # The part before the zero byte decides where a key is kept: those of one partition are together.
@@ -26,7 +26,7 @@ _CLOCKS_DIFFER_SECONDS: Final = 25 * 3_600.0
 
 
 class AppendingMark:
-    def __init__(self, name: str, states: KeptStates, clock: Clock, expiry_ms: int) -> None:
+    def __init__(self, name: str, states: SnapshotTopic, clock: Clock, expiry_ms: int) -> None:
         self._prefix = _KEY % name.encode()
         self._states = states
         self._clock = clock

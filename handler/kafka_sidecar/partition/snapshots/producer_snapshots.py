@@ -18,16 +18,16 @@ import math
 from functools import partial
 from typing import Final, Protocol
 
-from kafka_sidecar.internal_topics.kept_places import WRITE_ANEW_MS
-from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.internal_topics.snapshot_places import WRITE_ANEW_MS
+from kafka_sidecar.internal_topics.snapshot_topic import SnapshotTopic
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.waiting import all_done, in_a_thread
 from kafka_sidecar.partition.fold.extent import Extent
 from kafka_sidecar.partition.fold.fold import Fold
-from kafka_sidecar.partition.fold.kept_producers import KnownProducers
+from kafka_sidecar.partition.fold.known_producers import KnownProducers
 from kafka_sidecar.partition.snapshots import packed
 from kafka_sidecar.partition.snapshots.appending_mark import AppendingMark
-from kafka_sidecar.partition.snapshots.kept_values import KeptValues
+from kafka_sidecar.partition.snapshots.snapshot_values import SnapshotValues
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
 from kafka_sidecar.telemetry import metrics
@@ -45,7 +45,7 @@ LEAST_SECONDS: Final = 5.0
 BYTES_OF_A_PRODUCER: Final = 100  # more than most take
 
 
-class PartitionForKept(Protocol):
+class PartitionForSnapshots(Protocol):
     """The partition, as far as it matters to what is kept of it."""
 
     @property
@@ -59,8 +59,8 @@ class PartitionForKept(Protocol):
         ...
 
 
-class KeptProducers:
-    def __init__(self, name: str, fold: Fold, states: KeptStates | None, partition: PartitionForKept, clock: Clock) -> None:
+class ProducerSnapshots:
+    def __init__(self, name: str, fold: Fold, states: SnapshotTopic | None, partition: PartitionForSnapshots, clock: Clock) -> None:
         self._name = name
         self._fold = fold
         self._partition = partition
@@ -68,7 +68,7 @@ class KeptProducers:
         self._kept_to: Position | None = None
         self._kept_at = -math.inf
         self._is_whole = True
-        self._values = None if states is None else KeptValues(_KIND, name, states)
+        self._values = None if states is None else SnapshotValues(_KIND, name, states)
         self._found: bytes | None = None  # the key of the value that the replay goes on from
         self._is_waiting = False
         self._has_looked_again = False  # since its first value was stored
@@ -101,7 +101,7 @@ class KeptProducers:
         self._kept_to = known.last
         return known
 
-    async def _surest(self, values: KeptValues) -> tuple[bytes, KnownProducers, float] | None:
+    async def _surest(self, values: SnapshotValues) -> tuple[bytes, KnownProducers, float] | None:
         """With its age in seconds."""
         while (surest := await values.surest()) is not None:
             key, _ = surest
@@ -252,7 +252,7 @@ class KeptProducers:
             self._kept_at = now
             self.keeping = asyncio.create_task(self._store_in_turn(self._values))
 
-    async def _begin(self, values: KeptValues, before: asyncio.Task[None] | None) -> None:
+    async def _begin(self, values: SnapshotValues, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait({before})
         try:
@@ -271,7 +271,7 @@ class KeptProducers:
         self._partition.on_kept()
         await self._delete_covered(values)
 
-    async def _store_in_turn(self, values: KeptValues) -> None:
+    async def _store_in_turn(self, values: SnapshotValues) -> None:
         self._is_waiting = True
         try:
             await values.rate.take(self._bytes)
@@ -286,7 +286,7 @@ class KeptProducers:
             self._note_failure(error)
         await self._delete_covered(values)
 
-    async def _learn_of_who_began_with_it(self, values: KeptValues) -> None:
+    async def _learn_of_who_began_with_it(self, values: SnapshotValues) -> None:
         """Two sidecars may begin where nothing was kept, and the value that began earlier may be stored later. It would count for whoever
         opens the partition, however far this sidecar goes on. Its own is stored by then: it may be closed before it has learnt.
         """
@@ -295,7 +295,7 @@ class KeptProducers:
         if is_better:
             self._partition.learn_again()
 
-    async def _store_last(self, values: KeptValues, before: asyncio.Task[None] | None, mark: AppendingMark | None) -> None:
+    async def _store_last(self, values: SnapshotValues, before: asyncio.Task[None] | None, mark: AppendingMark | None) -> None:
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
         try:
@@ -308,7 +308,7 @@ class KeptProducers:
         except PulsarError as error:
             self._note_failure(error)
 
-    async def _delete_covered(self, values: KeptValues) -> None:
+    async def _delete_covered(self, values: SnapshotValues) -> None:
         try:
             await values.delete_covered()
         except PulsarError as error:  # they cost who looks a moment
@@ -325,7 +325,7 @@ class KeptProducers:
     def _bytes(self) -> int:
         return BYTES_OF_A_PRODUCER * (1 + len(self._fold.producers))
 
-    async def _store(self, values: KeptValues) -> None:
+    async def _store(self, values: SnapshotValues) -> None:
         """Store what the fold knows, unless it has to learn more first. Raises PulsarError."""
         if self._knows_enough() and self._kept_to is None and await self._is_known_better(values):
             self._partition.learn_again()
@@ -340,7 +340,7 @@ class KeptProducers:
     def _knows_enough(self) -> bool:
         return self._is_whole and self._partition.knows_the_past
 
-    async def _is_known_better(self, values: KeptValues) -> bool:
+    async def _is_known_better(self, values: SnapshotValues) -> bool:
         """Another sidecar may have kept what it knows since this one has looked: of an earlier part, and this fold has come as far."""
         if self._fold.has_all:
             return False
@@ -349,7 +349,7 @@ class KeptProducers:
             return False
         return surest[1].last <= last and surest[1].began_earlier(Extent(began, last))
 
-    async def _throw_away(self, values: KeptValues, keys: list[bytes]) -> None:
+    async def _throw_away(self, values: SnapshotValues, keys: list[bytes]) -> None:
         try:
             await values.delete(keys)
         except PulsarError as error:

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from kafka_sidecar.internal_topics.compacted_topic import MARKER_KEY, CompactedTopic
-from kafka_sidecar.internal_topics.kept_parts import Head
+from kafka_sidecar.internal_topics.snapshot_parts import Head
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.pulsar.admin import COMPACTION
 from kafka_sidecar.pulsar.entry import LogStats, Position, RawEntry
@@ -78,7 +78,7 @@ class _Known:
     read_to: Position | None = None
 
 
-class KeptPlaces:
+class SnapshotPlaces:
     def __init__(self, client: Client, admin: Admin, topic: str, housekeeping: Housekeeping, clock: Clock) -> None:
         self._client = client
         self._admin = admin

@@ -6,16 +6,16 @@ import time
 
 import pytest
 
-from kafka_sidecar.internal_topics import kept_places, refusals
-from kafka_sidecar.internal_topics.kept_places import EXPIRY_MS
+from kafka_sidecar.internal_topics import refusals, snapshot_places
+from kafka_sidecar.internal_topics.snapshot_places import EXPIRY_MS
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import NotPermitted, Unavailable
 from tests.support.internal_topic import InternalTopic
-from tests.support.kept_states import refused, states
+from tests.support.snapshot_topics import refused, states
 
 
 async def test_who_may_not_write_behind_a_deletion_does_not_know_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_places, "SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(snapshot_places, "SILENT_SECONDS", 0.05)
     topic = InternalTopic()
     mine, other = states(topic), states(topic)
     await mine.store(b"a", b"1")

@@ -15,8 +15,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_sidecar.internal_topics.kept_places import Kept
-from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.internal_topics.snapshot_places import Kept
+from kafka_sidecar.internal_topics.snapshot_topic import SnapshotTopic
 from kafka_sidecar.loop.byte_rate import ByteRate
 from kafka_sidecar.partition.fold.extent import Extent
 from kafka_sidecar.pulsar.entry import Position
@@ -33,8 +33,8 @@ class _Stored:
     times_made_anew: int  # when it was about to be stored: while that has not grown, it is there for certain
 
 
-class KeptValues:
-    def __init__(self, kind: bytes, name: str, states: KeptStates) -> None:
+class SnapshotValues:
+    def __init__(self, kind: bytes, name: str, states: SnapshotTopic) -> None:
         # The part before the zero byte decides where a key is kept: those of one partition are together.
         self._prefix = b"%b:%b\0" % (kind, name.encode())
         self._states = states

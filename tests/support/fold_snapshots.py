@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafka_sidecar.partition import kept_state_pb2
-from kafka_sidecar.partition.fold import kept
+from kafka_sidecar.partition import snapshot_pb2
+from kafka_sidecar.partition.fold.snapshot import DecodedSnapshot, decode
 from kafka_sidecar.partition.snapshots import packed
 from tests.support.memory_states import MemoryStates
 
@@ -16,10 +16,10 @@ def keys(states: MemoryStates) -> list[bytes]:
 
 def known_from_here(value: bytes) -> bytes:
     """The same, of a sidecar that knows nothing of the transactions before."""
-    fold = kept_state_pb2.Fold.FromString(packed.unpack(value))
+    fold = snapshot_pb2.Fold.FromString(packed.unpack(value))
     fold.transactions.known_from_ledger, fold.transactions.known_from_entry = fold.last_ledger, fold.last_entry
     return packed.pack(fold.SerializeToString())
 
 
-def folds(states: MemoryStates) -> list[kept.Kept]:
-    return [kept.decode(packed.unpack(states.values[key])) for key in keys(states)]
+def folds(states: MemoryStates) -> list[DecodedSnapshot]:
+    return [decode(packed.unpack(states.values[key])) for key in keys(states)]

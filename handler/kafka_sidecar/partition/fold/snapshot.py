@@ -1,4 +1,4 @@
-"""A fold as it is kept in Pulsar (see `kept_fold`): a partition with transactions need not be folded from their beginning."""
+"""A fold as it is kept in Pulsar (see `fold_snapshots`): a partition with transactions need not be folded from their beginning."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from kafka_sidecar.partition import kept_state_pb2 as kept
+from kafka_sidecar.partition import snapshot_pb2 as pb
 from kafka_sidecar.partition.fold.columns import differences
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
-from kafka_sidecar.partition.fold.kept_producers import KnownProducers
+from kafka_sidecar.partition.fold.known_producers import KnownProducers
 from kafka_sidecar.partition.fold.left_open import ByProducer, LeftOpen, Undone
 from kafka_sidecar.partition.fold.producer_state import ANY_SEQUENCE, REMEMBERED_BATCHES, Before, ProducerState, Unjudged, WrittenBatch
 from kafka_sidecar.partition.fold.producers import ProducerTable
@@ -27,7 +27,7 @@ MAX_PRODUCERS_IN_0_2: Final = 10_000
 class Snapshot(NamedTuple):
     """What a fold knew at one moment. The long part of it is not encoded yet: that may be done in a thread."""
 
-    fold: kept.Fold
+    fold: pb.Fold
     producers: KnownProducers
     transactions: TransactionTable
 
@@ -43,10 +43,10 @@ class Snapshot(NamedTuple):
         return self.fold.SerializeToString()
 
 
-class Kept(NamedTuple):
+class DecodedSnapshot(NamedTuple):
     """What was kept, decoded."""
 
-    fold: kept.Fold
+    fold: pb.Fold
     producers: KnownProducers | None
     transactions: TransactionTable
 
@@ -56,29 +56,29 @@ class Kept(NamedTuple):
         return _position(self.fold)
 
 
-def _position(fold: kept.Fold) -> Position:
+def _position(fold: pb.Fold) -> Position:
     return Position(fold.last_ledger, fold.last_entry)
 
 
-def snapshot(fold: Fold, transactions: TransactionTable) -> Snapshot:
+def snapshot_of(fold: Fold, transactions: TransactionTable) -> Snapshot:
     """Of a fold that knows of all transactions, and has come to an entry."""
     assert fold.last_position is not None
     began = fold.replayed_from or Position(0, 0)
-    stored = kept.Fold(
+    stored = pb.Fold(
         first_offset=fold.first_offset, next_offset=fold.next_offset,
         last_ledger=fold.last_position.ledger, last_entry=fold.last_position.entry,
         began_within=fold.replayed_from is not None, began_ledger=began.ledger, began_entry=began.entry,
-        writers=[kept.Writer(name=name, last_sequence=last) for name, last in fold.writers.items()],
+        writers=[pb.Writer(name=name, last_sequence=last) for name, last in fold.writers.items()],
     )  # fmt: skip
     return Snapshot(stored, KnownProducers.of(fold), transactions.copy())
 
 
-def decode(data: bytes) -> Kept:
+def decode(data: bytes) -> DecodedSnapshot:
     """ValueError where it makes no sense: anybody may have written it. May be done in a thread."""
     try:
-        stored = kept.Fold.FromString(data)
+        stored = pb.Fold.FromString(data)
         known = KnownProducers.of_message(stored.known) if stored.HasField("known") else None
-        found = Kept(stored, known, _transaction_table(stored.transactions))
+        found = DecodedSnapshot(stored, known, _transaction_table(stored.transactions))
     except (DecodeError, OverflowError, IndexError) as error:
         raise ValueError(str(error)) from error
     position = found.position
@@ -87,7 +87,7 @@ def decode(data: bytes) -> Kept:
     return found
 
 
-def restore(found: Kept, fold: Fold, transactions: TransactionTable) -> None:
+def restore(found: DecodedSnapshot, fold: Fold, transactions: TransactionTable) -> None:
     """Give a fold that has folded nothing, and its table, what was kept."""
     stored, position = found.fold, found.position
     fold.restore(position, stored.first_offset, stored.next_offset)
@@ -100,7 +100,7 @@ def restore(found: Kept, fold: Fold, transactions: TransactionTable) -> None:
     transactions.take(found.transactions)
 
 
-def _for_sidecars_of_0_2(producers: KnownProducers) -> Iterator[kept.Producer]:
+def _for_sidecars_of_0_2(producers: KnownProducers) -> Iterator[pb.Producer]:
     """They know as many as this, and take one of which nobody is sure for what its last batches say."""
     asleep = islice(producers.asleep.items(), max(0, MAX_PRODUCERS_IN_0_2 - len(producers.awake)))
     for producer_id, state in chain(asleep, producers.awake):
@@ -115,30 +115,30 @@ def _for_sidecars_of_0_2(producers: KnownProducers) -> Iterator[kept.Producer]:
         yield _unsure(producer_id, seen)
 
 
-def _producer(producer_id: int, state: ProducerState) -> kept.Producer:
-    return kept.Producer(
+def _producer(producer_id: int, state: ProducerState) -> pb.Producer:
+    return pb.Producer(
         id=producer_id, epoch=state.epoch, last_sequence=state.last, at_ledger=state.at.ledger, at_entry=state.at.entry,
         max_timestamp=state.max_timestamp, batches=[_batch(one) for one in state.batches],
     )  # fmt: skip
 
 
-def _unsure(producer_id: int, seen: Sequence[Unjudged]) -> kept.Producer:
+def _unsure(producer_id: int, seen: Sequence[Unjudged]) -> pb.Producer:
     last = seen[-1]
     written = [WrittenBatch(one.batch.first, one.batch.last, one.base_offset, one.position) for one in seen[-REMEMBERED_BATCHES:]]
-    return kept.Producer(
+    return pb.Producer(
         id=producer_id, epoch=last.batch.epoch, last_sequence=last.batch.last, not_conclusive=True, at_ledger=last.position.ledger,
         at_entry=last.position.entry, max_timestamp=last.max_timestamp, batches=[_batch(one) for one in written],
     )  # fmt: skip
 
 
-def _batch(one: WrittenBatch) -> kept.Batch:
-    return kept.Batch(
+def _batch(one: WrittenBatch) -> pb.Batch:
+    return pb.Batch(
         first_sequence=one.first, last_sequence=one.last, base_offset=one.base_offset, ledger=one.position.ledger,
         entry=one.position.entry,
     )  # fmt: skip
 
 
-def _state(stored: kept.Producer, *, is_whole: bool) -> ProducerState:
+def _state(stored: pb.Producer, *, is_whole: bool) -> ProducerState:
     batches = (
         WrittenBatch(one.first_sequence, one.last_sequence, one.base_offset, Position(one.ledger, one.entry)) for one in stored.batches
     )
@@ -148,7 +148,7 @@ def _state(stored: kept.Producer, *, is_whole: bool) -> ProducerState:
     )  # fmt: skip
 
 
-def _restore_producers(table: ProducerTable, stored: kept.Fold) -> None:
+def _restore_producers(table: ProducerTable, stored: pb.Fold) -> None:
     """Of what a sidecar of 0.2 has kept."""
     for one in stored.producers:
         if one.not_conclusive:
@@ -157,18 +157,18 @@ def _restore_producers(table: ProducerTable, stored: kept.Fold) -> None:
             table.states[one.id] = _state(one, is_whole=not stored.began_within)
 
 
-def _restore_unsure(table: ProducerTable, stored: kept.Producer) -> None:
+def _restore_unsure(table: ProducerTable, stored: pb.Producer) -> None:
     for one in stored.batches:
         batch = BatchSequence(stored.id, stored.epoch, one.first_sequence, one.last_sequence)
         place = Position(one.ledger, one.entry)
         table.record_unsure(Unjudged(batch, one.base_offset, place, stored.max_timestamp, BEFORE_ALL, UNKNOWN_PRODUCER))
 
 
-def _transactions(table: TransactionTable) -> kept.Transactions:
+def _transactions(table: TransactionTable) -> pb.Transactions:
     assert table.known_from is not None
     known_from = table.known_from
     producers = {producer_id: place for place, producer_id in enumerate(dict.fromkeys(table.aborted_producers))}
-    return kept.Transactions(
+    return pb.Transactions(
         open_producers=list(table.open), open_numbers=[one.number for one in table.open.values()],
         open_first_offsets=[one.first_offset for one in table.open.values()],
         ended_producers=list(table.ended), ended_numbers=list(table.ended.values()),
@@ -183,7 +183,7 @@ def _transactions(table: TransactionTable) -> kept.Transactions:
     )  # fmt: skip
 
 
-def _transaction_table(stored: kept.Transactions) -> TransactionTable:
+def _transaction_table(stored: pb.Transactions) -> TransactionTable:
     table = TransactionTable()
     table.known_from = Position(stored.known_from_ledger, stored.known_from_entry)
     opened = zip(stored.open_producers, stored.open_numbers, stored.open_first_offsets, strict=True)

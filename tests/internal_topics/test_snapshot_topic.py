@@ -9,16 +9,16 @@ from typing import Any, cast
 
 import pytest
 
-from kafka_sidecar.internal_topics import kept_places, kept_shard
-from kafka_sidecar.internal_topics.kept_places import EXPIRY_MS
-from kafka_sidecar.internal_topics.kept_states import MAX_BYTES
+from kafka_sidecar.internal_topics import snapshot_places, snapshot_shard
+from kafka_sidecar.internal_topics.snapshot_places import EXPIRY_MS
+from kafka_sidecar.internal_topics.snapshot_topic import MAX_BYTES
 from kafka_sidecar.pulsar.admin import AlreadyExists
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.pulsar.messages import write_batch
 from kafka_sidecar.telemetry import metrics
 from tests.support.internal_topic import InternalTopic, Writer
-from tests.support.kept_states import states, value_of
+from tests.support.snapshot_topics import states, value_of
 
 
 async def test_the_last_value_of_a_key_is_found_by_every_sidecar() -> None:
@@ -165,7 +165,7 @@ async def test_who_asks_at_once_reads_it_once() -> None:
 
 
 async def test_who_looks_a_value_up_finds_what_was_kept_a_moment_ago(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_shard, "LOOK_SECONDS", 3_600.0)
+    monkeypatch.setattr(snapshot_shard, "LOOK_SECONDS", 3_600.0)
     topic = InternalTopic()
     mine, other = states(topic), states(topic)
     await mine.keep(b"a", b"1")
@@ -271,7 +271,7 @@ class Silent:
 
 async def test_where_a_deletion_is_the_last_entry_and_was_compacted_out_reading_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """The entry that is written behind a deletion was lost with its connection."""
-    monkeypatch.setattr(kept_places, "SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(snapshot_places, "SILENT_SECONDS", 0.05)
     topic = InternalTopic()
     mine, other = states(topic), states(topic)
     for key in (b"a", b"b"):
@@ -288,7 +288,7 @@ async def test_where_a_deletion_is_the_last_entry_and_was_compacted_out_reading_
 
 
 async def test_a_topic_whose_storage_is_slow_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_places, "SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(snapshot_places, "SILENT_SECONDS", 0.05)
     topic = InternalTopic()
     mine, other = states(topic), states(topic)
     await mine.store(b"a", b"1")
@@ -306,7 +306,7 @@ async def test_a_topic_whose_storage_is_slow_is_read(monkeypatch: pytest.MonkeyP
 
 
 async def test_silence_is_no_deletion_where_nothing_was_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_places, "SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(snapshot_places, "SILENT_SECONDS", 0.05)
     topic = InternalTopic()
     mine, other = states(topic), states(topic)
     await mine.store(b"a", b"1")

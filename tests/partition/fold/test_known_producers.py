@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_sidecar.partition.fold import kept as kept_fold
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
-from kafka_sidecar.partition.fold.kept_producers import KnownProducers
+from kafka_sidecar.partition.fold.known_producers import KnownProducers
 from kafka_sidecar.partition.fold.log_times import DAY_MS
+from kafka_sidecar.partition.fold.snapshot import decode, restore, snapshot_of
 from kafka_sidecar.partition.fold.transactions import TransactionTable
 from kafka_sidecar.partition.log.basis import Basis, BatchSequence, KnownProducer
 from kafka_sidecar.partition.log.entries import Content
@@ -55,7 +55,7 @@ def test_it_comes_to_the_same_verdicts_wherever_it_began(before: list[Written], 
     assert known(restored) == known(fold)
     table, restored_table, of_a_fold = TransactionTable(), TransactionTable(), Fold()
     table.known_from = BEFORE_ALL
-    kept_fold.restore(kept_fold.decode(kept_fold.snapshot(fold, table).encode()), of_a_fold, restored_table)
+    restore(decode(snapshot_of(fold, table).encode()), of_a_fold, restored_table)
     assert known(of_a_fold) == known(fold), "the fold of a partition with transactions has them too"
     later = entries[len(before) :]
     assert go_on(restored, later, len(before)) == go_on(fold, later, len(before))

@@ -6,16 +6,16 @@ from typing import cast
 
 import pytest
 
-from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.internal_topics.snapshot_topic import SnapshotTopic
 from kafka_sidecar.partition.fold.extent import Extent
-from kafka_sidecar.partition.snapshots.kept_values import MOST_REMEMBERED, KeptValues
+from kafka_sidecar.partition.snapshots.snapshot_values import MOST_REMEMBERED, SnapshotValues
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import Unavailable
 from tests.support.memory_states import MemoryStates
 
 
-def of(states: MemoryStates) -> KeptValues:
-    return KeptValues(b"kind", "t-partition-0", cast("KeptStates", states))
+def of(states: MemoryStates) -> SnapshotValues:
+    return SnapshotValues(b"kind", "t-partition-0", cast("SnapshotTopic", states))
 
 
 def all_up_to(entry: int) -> Extent:

@@ -9,9 +9,9 @@ from typing import Final
 
 from kafka_sidecar.internal_topics.compacted_topic import MARKER_KEY, KeyedWrites
 from kafka_sidecar.internal_topics.internal_topic import count_of
-from kafka_sidecar.internal_topics.kept_parts import PART_BYTES, Head, split
-from kafka_sidecar.internal_topics.kept_places import Kept, KeptPlaces
 from kafka_sidecar.internal_topics.own_parts import OwnParts
+from kafka_sidecar.internal_topics.snapshot_parts import PART_BYTES, Head, split
+from kafka_sidecar.internal_topics.snapshot_places import Kept, SnapshotPlaces
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import WRITER_PREFIX, NewId
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
@@ -31,10 +31,10 @@ class MadeAnew(Unavailable):
     """The topic was made anew, and this shard is of the one before, or of another count of partitions. It is to be replaced."""
 
 
-class KeptShard:
+class SnapshotShard:
     def __init__(
         self, client: Client, admin: Admin, whole_topic: str, number: int, count: int, clock: Clock, new_id: NewId,
-        on_made_anew: Callable[[KeptShard], None],
+        on_made_anew: Callable[[SnapshotShard], None],
     ) -> None:  # fmt: skip
         self._clock = clock
         self._new_id = new_id
@@ -44,7 +44,7 @@ class KeptShard:
         self._whole_topic = whole_topic
         self._count = count
         self._topic = topic = f"{whole_topic}-partition-{number}"
-        self._places = KeptPlaces(client, admin, topic, self, clock)
+        self._places = SnapshotPlaces(client, admin, topic, self, clock)
         self._parts = OwnParts()
         self._keeping: dict[bytes, int] = {}  # keys that are being kept, and how many values of each
         self._kept_meanwhile: set[bytes] | None = None  # keys, while what is old is about to be deleted

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from kafka_sidecar.partition import kept_state_pb2 as kept
+from kafka_sidecar.partition import snapshot_pb2 as pb
 from kafka_sidecar.partition.fold.columns import differences
 from kafka_sidecar.partition.fold.extent import Extent
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
@@ -79,15 +79,15 @@ class KnownProducers(NamedTuple):
         """May be done in a thread."""
         return self.message().SerializeToString()
 
-    def message(self) -> kept.Producers:
+    def message(self) -> pb.Producers:
         packed = self.asleep.copy()
         for row in self.awake:
             packed.add(*row)
         began = self.began or Position(0, 0)
-        return kept.Producers(
+        return pb.Producers(
             next_offset=self.next_offset, last_ledger=self.last.ledger, last_entry=self.last.entry,
             began_within=self.began is not None, began_ledger=began.ledger, began_entry=began.entry, begins_expired=self.begins_expired,
-            pages=packed.pages, writers=[kept.Writer(name=name, last_sequence=last) for name, last in self.writers],
+            pages=packed.pages, writers=[pb.Writer(name=name, last_sequence=last) for name, last in self.writers],
             unjudged=map(_encoded, self.unjudged),
             mark_ledgers=differences(mark.position.ledger for mark in self.marks),
             mark_entries=differences(mark.position.entry for mark in self.marks),
@@ -98,13 +98,13 @@ class KnownProducers(NamedTuple):
     def decode(cls, data: bytes) -> KnownProducers:
         """ValueError where it makes no sense: anybody may have written it. May be done in a thread."""
         try:
-            stored = kept.Producers.FromString(data)
+            stored = pb.Producers.FromString(data)
         except DecodeError as error:
             raise ValueError(str(error)) from error
         return cls.of_message(stored)
 
     @classmethod
-    def of_message(cls, stored: kept.Producers) -> KnownProducers:
+    def of_message(cls, stored: pb.Producers) -> KnownProducers:
         """ValueError likewise."""
         last = Position(stored.last_ledger, stored.last_entry)
         if (last != BEFORE_ALL and min(last) < 0) or stored.next_offset < 0:
@@ -127,8 +127,8 @@ def _put_unjudged(table: ProducerTable, one: Unjudged) -> None:
         known.follows = known.follows._replace(seen=(*known.follows.seen, one))
 
 
-def _encoded(one: Unjudged) -> kept.UnjudgedBatch:
-    return kept.UnjudgedBatch(
+def _encoded(one: Unjudged) -> pb.UnjudgedBatch:
+    return pb.UnjudgedBatch(
         producer_id=one.batch.producer_id, epoch=one.batch.epoch, first_sequence=one.batch.first, last_sequence=one.batch.last,
         base_offset=one.base_offset, ledger=one.position.ledger, entry=one.position.entry, max_timestamp=one.max_timestamp,
         folded_to_ledger=one.folded_to.ledger, folded_to_entry=one.folded_to.entry, known_epoch=one.known.epoch,
@@ -136,7 +136,7 @@ def _encoded(one: Unjudged) -> kept.UnjudgedBatch:
     )  # fmt: skip
 
 
-def _decoded(stored: kept.UnjudgedBatch) -> Unjudged:
+def _decoded(stored: pb.UnjudgedBatch) -> Unjudged:
     return Unjudged(
         BatchSequence(stored.producer_id, stored.epoch, stored.first_sequence, stored.last_sequence), stored.base_offset,
         Position(stored.ledger, stored.entry), stored.max_timestamp, Position(stored.folded_to_ledger, stored.folded_to_entry),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from kafka_sidecar.partition.fold.kept_producers import KnownProducers
+from kafka_sidecar.partition.fold.known_producers import KnownProducers
 from kafka_sidecar.partition.partition import Partition
-from kafka_sidecar.partition.snapshots.kept_values import extent_text
 from kafka_sidecar.partition.snapshots.packed import pack, unpack
+from kafka_sidecar.partition.snapshots.snapshot_values import extent_text
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
@@ -48,7 +48,7 @@ def written_long_ago(log: MemoryLog, since: int = 100) -> None:
 
 
 async def settled(partition: Partition) -> None:
-    while (keeping := partition._kept_producers.keeping) is not None and not keeping.done():  # noqa: ASYNC110
+    while (keeping := partition._producer_snapshots.keeping) is not None and not keeping.done():  # noqa: ASYNC110
         await asyncio.sleep(0)
 
 

@@ -6,16 +6,16 @@ import asyncio
 
 import pytest
 
-from kafka_sidecar.internal_topics import kept_parts, kept_shard
+from kafka_sidecar.internal_topics import snapshot_parts, snapshot_shard
 from kafka_sidecar.telemetry import metrics
 from tests.support.internal_topic import InternalTopic
-from tests.support.kept_states import states, value_of
+from tests.support.snapshot_topics import states, value_of
 
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_parts, "PART_BYTES", 10)
-    monkeypatch.setattr(kept_shard, "PART_BYTES", 10)
+    monkeypatch.setattr(snapshot_parts, "PART_BYTES", 10)
+    monkeypatch.setattr(snapshot_shard, "PART_BYTES", 10)
 
 
 LARGE = bytes(range(95))

@@ -18,9 +18,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from kafka_sidecar.internal_topics.internal_topic import count_of, partitions_of
-from kafka_sidecar.internal_topics.kept_places import Kept
-from kafka_sidecar.internal_topics.kept_shard import KeptShard, MadeAnew
 from kafka_sidecar.internal_topics.refusals import Refusals
+from kafka_sidecar.internal_topics.snapshot_places import Kept
+from kafka_sidecar.internal_topics.snapshot_shard import MadeAnew, SnapshotShard
 from kafka_sidecar.loop.byte_rate import ByteRate
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
@@ -48,20 +48,20 @@ LOOK_AT_OTHERS_SECONDS: Final = 30.0
 LOOKS_AT_OTHERS: Final = 20
 
 
-class KeptStates:
+class SnapshotTopic:
     def __init__(self, client: Client, admin: Admin, namespace: str, clock: Clock, new_id: NewId) -> None:
         self._clock = clock
         self._new_id = new_id
         self._client = client
         self._admin = admin
         self.topic = f"persistent://{namespace}/__kept_states"
-        self._shards: list[KeptShard] = []
+        self._shards: list[SnapshotShard] = []
         self._refused_reads = Refusals()
         self._refused_writes = Refusals()
         self._times_begun_anew = 0  # with another count of partitions
         self._making_anew = asyncio.Lock()
-        self._looks_left: dict[KeptShard, int] = {}  # at partitions that may have been created again
-        self._looking = SupervisedTask("kept_states", self.topic, self._look)
+        self._looks_left: dict[SnapshotShard, int] = {}  # at partitions that may have been created again
+        self._looking = SupervisedTask("snapshot_topic", self.topic, self._look)
         self.rate = ByteRate(BYTES_A_SECOND, BYTES_AT_ONCE)  # for what is kept again and again
 
     async def find(self, key: bytes) -> Kept | None:
@@ -85,7 +85,7 @@ class KeptStates:
         """The keys that begin with a prefix, which ends with a zero byte (see `_shard`). Raises PulsarError where that can't be told."""
         return await self._asked(prefix, lambda shard: shard.names(prefix), [])
 
-    async def _asked(self, key: bytes, question: Callable[[KeptShard], Awaitable[T]], nothing: T) -> T:
+    async def _asked(self, key: bytes, question: Callable[[SnapshotShard], Awaitable[T]], nothing: T) -> T:
         """`nothing` where nobody has ever kept a value."""
         try:
             read_before = self._progress()
@@ -146,7 +146,7 @@ class KeptStates:
                 raise
             await _store_in(self._shard(key), key, value)
 
-    def _look_at_others(self, noticed: KeptShard) -> None:
+    def _look_at_others(self, noticed: SnapshotShard) -> None:
         """Whoever deletes the topic deletes all its partitions, one after the other. This sidecar would notice some of them hours
         later, when it stores something.
         """
@@ -165,7 +165,7 @@ class KeptStates:
             if self._looks_left:
                 await asyncio.sleep(LOOK_AT_OTHERS_SECONDS)
 
-    async def _make_anew(self, known: list[KeptShard], gone: KeptShard, times: int) -> None:
+    async def _make_anew(self, known: list[SnapshotShard], gone: SnapshotShard, times: int) -> None:
         """Somebody has deleted the topic. Each partition of it is found missing when something is stored there."""
 
         def has_noticed() -> bool:
@@ -204,13 +204,13 @@ class KeptStates:
         if not self._shards:  # else another has begun meanwhile
             self._shards = [self._new_shard(number, count) for number in range(count)]
 
-    def _new_shard(self, number: int, count: int) -> KeptShard:
-        return KeptShard(self._client, self._admin, self.topic, number, count, self._clock, self._new_id, self._look_at_others)
+    def _new_shard(self, number: int, count: int) -> SnapshotShard:
+        return SnapshotShard(self._client, self._admin, self.topic, number, count, self._clock, self._new_id, self._look_at_others)
 
     def _progress(self) -> int:
         return sum([shard.progress for shard in self._shards])
 
-    def _shard(self, key: bytes) -> KeptShard:
+    def _shard(self, key: bytes) -> SnapshotShard:
         return self._shards[self._number(key)]
 
     def _number(self, key: bytes) -> int:
@@ -218,5 +218,5 @@ class KeptStates:
         return crc32c(key.partition(b"\0")[0]) % (len(self._shards) or PARTITIONS)
 
 
-async def _store_in(shard: KeptShard, key: bytes, value: bytes) -> None:
+async def _store_in(shard: SnapshotShard, key: bytes, value: bytes) -> None:
     await (shard.keep(key, value) if value else shard.forget(key))

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_sidecar.partition.fold import kept
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
 from kafka_sidecar.partition.fold.left_open import LeftOpen, Undone
+from kafka_sidecar.partition.fold.snapshot import decode, restore, snapshot_of
 from kafka_sidecar.partition.fold.transactions import TransactionTable
 from kafka_sidecar.partition.log.basis import UNKNOWN_PRODUCER, Basis
 from kafka_sidecar.partition.log.entries import Content
@@ -41,7 +41,7 @@ def folded(fold: Fold, entries: list[Content], first: int) -> list[object]:
 
 def known(fold: Fold, table: TransactionTable) -> tuple[object, ...]:
     """Whoever is asleep."""
-    snapshot = kept.snapshot(fold, table)
+    snapshot = snapshot_of(fold, table)
     producers, transactions = snapshot.producers, {name: getattr(table, name) for name in TransactionTable.__slots__}
     return snapshot.fold, dict(producers.rows), sorted(producers.unjudged), transactions
 
@@ -56,11 +56,11 @@ def test_it_comes_to_the_same_verdicts(before: list[Step], after: list[Step]) ->
     fold, restored = Fold(transactions=table), Fold(transactions=restored_table)
     fold.begin_empty(0)
     folded(fold, entries[: len(before)], 0)
-    snapshot = kept.snapshot(fold, table)
+    snapshot = snapshot_of(fold, table)
     assert not snapshot.fold.HasField("transactions"), "the long part is left to a thread"
     data = snapshot.encode()
-    assert kept.decode(data).position == Position(1, len(before) - 1)
-    kept.restore(kept.decode(data), restored, restored_table)
+    assert decode(data).position == Position(1, len(before) - 1)
+    restore(decode(data), restored, restored_table)
     assert known(restored, restored_table) == known(fold, table)
     later = entries[len(before) :]
     assert folded(restored, later, len(before)) == folded(fold, later, len(before))
@@ -76,7 +76,7 @@ def test_transactions_that_were_left_open_are_kept() -> None:
         table.append(1, number, number)
     table.end(1, 5, False, 8)
     fold.last_position, fold.next_offset = Position(1, 9), 9
-    kept.restore(kept.decode(kept.snapshot(fold, table).encode()), Fold(transactions=restored), restored)
+    restore(decode(snapshot_of(fold, table).encode()), Fold(transactions=restored), restored)
     assert list(restored.left_open) == list(table.left_open) == [LeftOpen(1, 6, 6, 7)]
     assert list(restored.undone) == list(table.undone) == [Undone(1, 5, 6)]
 
@@ -84,7 +84,7 @@ def test_transactions_that_were_left_open_are_kept() -> None:
 @pytest.mark.parametrize("stored", [b"\xff\xff", b"\x08\x05", b"\x10\x01\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"])
 def test_what_makes_no_sense_is_refused(stored: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        kept.decode(stored)
+        decode(stored)
 
 
 def test_one_with_a_million_transactions_is_small() -> None:
@@ -99,10 +99,10 @@ def test_one_with_a_million_transactions_is_small() -> None:
         table.end(producer, number + 1, number % 10 != 0, offset + 1 + number % 100)
         offset += 2 + number % 100
     fold.last_position, fold.next_offset = Position(1, 2_000_000), offset
-    snapshot = kept.snapshot(fold, table)
+    snapshot = snapshot_of(fold, table)
     assert not snapshot.fold.HasField("transactions"), "the long part is left to a thread"
     data = snapshot.encode()
     assert table.aborted_count == 100_000
     assert len(data) < 1_000_000
-    kept.restore(kept.decode(data), Fold(transactions=restored), restored)
+    restore(decode(data), Fold(transactions=restored), restored)
     assert restored.aborted_between(offset // 2, offset // 2 + 10_000) == table.aborted_between(offset // 2, offset // 2 + 10_000) != []

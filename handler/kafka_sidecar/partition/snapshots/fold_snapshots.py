@@ -9,18 +9,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from kafka_sidecar.internal_topics.kept_places import WRITE_ANEW_MS
-from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.internal_topics.snapshot_places import WRITE_ANEW_MS
+from kafka_sidecar.internal_topics.snapshot_topic import SnapshotTopic
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.waiting import in_a_thread
-from kafka_sidecar.partition.fold import kept
 from kafka_sidecar.partition.fold.extent import Extent
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
+from kafka_sidecar.partition.fold.snapshot import DecodedSnapshot, Snapshot, decode, restore, snapshot_of
 from kafka_sidecar.partition.fold.transactions import TransactionTable
 from kafka_sidecar.partition.log.port import EntryLog
 from kafka_sidecar.partition.snapshots import packed
 from kafka_sidecar.partition.snapshots.gap_check import GapCheck
-from kafka_sidecar.partition.snapshots.kept_values import KeptValues
+from kafka_sidecar.partition.snapshots.snapshot_values import SnapshotValues
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Unavailable
 from kafka_sidecar.telemetry.limits import RateLimitedLog
@@ -40,20 +40,20 @@ ANNOUNCED: Final = Position(0, 0)
 class _Known(NamedTuple):
     """What is about to be kept, as it was known at one moment."""
 
-    snapshot: kept.Snapshot
+    snapshot: Snapshot
     hidden: int  # how often something had been hidden by then
     taken_over: frozenset[bytes]  # the keys of what others had kept and is in it, too
 
 
-class KeptFold:
+class FoldSnapshots:
     def __init__(
-        self, name: str, fold: Fold, transactions: TransactionTable, states: KeptStates | None, gaps: GapCheck, clock: Clock,
+        self, name: str, fold: Fold, transactions: TransactionTable, states: SnapshotTopic | None, gaps: GapCheck, clock: Clock,
         on_hidden: Callable[[], None],
     ) -> None:  # fmt: skip
         self._name = name
         self._fold = fold
         self._transactions = transactions
-        self._values = None if states is None else KeptValues(_KIND, name, states)
+        self._values = None if states is None else SnapshotValues(_KIND, name, states)
         self._found: bytes | None = None  # the key of what was found last
         self._gaps = gaps
         self._clock = clock
@@ -79,7 +79,7 @@ class KeptFold:
 
         Where retention has taken what it tells of, nothing may be concluded while it can't be read. Else it saves time alone.
         """
-        useless: list[kept.Kept] = []
+        useless: list[DecodedSnapshot] = []
         times_made_anew = 0 if self._values is None else self._values.times_made_anew  # before: it may be made anew while it is read
         try:
             while (found := await self._find(from_the_start=transactions_behind == BEFORE_ALL)) is not None:
@@ -101,13 +101,13 @@ class KeptFold:
 
     async def recall_ended(self, log_: EntryLog) -> None:
         """Of a log that holds nothing, which transactions have ended. May raise PulsarError."""
-        useless: list[kept.Kept] = []
+        useless: list[DecodedSnapshot] = []
         while (found := await self._find(from_the_start=False)) is not None:
             useless.append(found[0])
             self._replace_found()
         await self._recall(log_, useless)
 
-    async def _recall(self, log_: EntryLog, useless: Sequence[kept.Kept]) -> None:
+    async def _recall(self, log_: EntryLog, useless: Sequence[DecodedSnapshot]) -> None:
         """Who knows less than has to be known may yet have seen what retention has taken."""
         if useless:
             stats = await log_.stats()
@@ -117,8 +117,8 @@ class KeptFold:
                 elif stats.may_hold(one.position):  # else it is of another log
                     self._transactions.recall_at(one.fold.next_offset, one.transactions)
 
-    def _go_on_from(self, stored: kept.Kept, since: float, times_made_anew: int) -> None:
-        kept.restore(stored, self._fold, self._transactions)
+    def _go_on_from(self, stored: DecodedSnapshot, since: float, times_made_anew: int) -> None:
+        restore(stored, self._fold, self._transactions)
         self._restored = stored.position
         self._kept_to, self._kept_in = self._fold.next_offset, stored.position.ledger
         self._kept_since, self._times_made_anew = since, times_made_anew
@@ -137,7 +137,7 @@ class KeptFold:
         """Whether it has hidden something since it was kept."""
         return self._hidden_kept < self._hidden_noted
 
-    async def _told_by_others(self, values: KeptValues) -> tuple[list[tuple[bytes, kept.Kept]], PulsarError | None]:
+    async def _told_by_others(self, values: SnapshotValues) -> tuple[list[tuple[bytes, DecodedSnapshot]], PulsarError | None]:
         """What others have kept that tells more than the log, and is not known here; and why something of it could not be read now."""
         told, failure = [], None
         for key in values.of_others_that_tell_more():
@@ -172,7 +172,7 @@ class KeptFold:
         if failure is not None and await may_have_lost():
             raise Unavailable(f"what another sidecar has hidden can't be read: {failure}") from failure
 
-    async def _take_over(self, values: KeptValues) -> None:
+    async def _take_over(self, values: SnapshotValues) -> None:
         """Hide what other sidecars have hidden, as far as this one has come."""
         told, _ = await self._told_by_others(values)
         for key, one in told:
@@ -190,7 +190,7 @@ class KeptFold:
         """Nobody has announced one that stands there or before: those that come are all that there are."""
         self.none_up_to = up_to
 
-    async def _find(self, *, from_the_start: bool) -> tuple[kept.Kept, float] | None:
+    async def _find(self, *, from_the_start: bool) -> tuple[DecodedSnapshot, float] | None:
         """The value that ends last, and since when it is there. `from_the_start`: of those that began there, if there are any.
 
         Raises Unavailable where that can't be told.
@@ -206,7 +206,7 @@ class KeptFold:
         except PulsarError as error:
             raise Unavailable(f"what was kept of its transactions can't be read: {error}") from error
 
-    async def _read_best(self, values: KeptValues, *, from_the_start: bool) -> tuple[kept.Kept, float] | None:
+    async def _read_best(self, values: SnapshotValues, *, from_the_start: bool) -> tuple[DecodedSnapshot, float] | None:
         """Of what this release has kept, and 0.2: a fleet may have both, or have gone back to that for a while."""
         found = None
         while found is None and (best := await _best(values, from_the_start=from_the_start)) is not None:
@@ -221,7 +221,7 @@ class KeptFold:
         self._found, stored, since = found
         return stored, since
 
-    async def _read(self, values: KeptValues, key: bytes) -> tuple[bytes, kept.Kept, float] | None:
+    async def _read(self, values: SnapshotValues, key: bytes) -> tuple[bytes, DecodedSnapshot, float] | None:
         found = await values.value(key)
         if found is not None:
             try:
@@ -242,7 +242,7 @@ class KeptFold:
             self._values.pass_over(self._found, is_gone=False)
             self._keeping = asyncio.create_task(self._throw_away(self._values, keys))
 
-    async def _throw_away(self, values: KeptValues, keys: list[bytes]) -> None:
+    async def _throw_away(self, values: SnapshotValues, keys: list[bytes]) -> None:
         try:
             await values.delete(keys)
         except PulsarError as error:
@@ -290,10 +290,10 @@ class KeptFold:
         if self._values is None or not is_certain or fold.last_position is None or transactions.known_from is None:
             return
         if is_last or self._keeping is None or self._keeping.done():
-            known = _Known(kept.snapshot(fold, transactions), self._hidden_noted, frozenset(self._taken_over))
+            known = _Known(snapshot_of(fold, transactions), self._hidden_noted, frozenset(self._taken_over))
             self._keeping = asyncio.create_task(self._store(self._values, known, self._keeping))
 
-    async def _store(self, values: KeptValues, known: _Known, before: asyncio.Task[None] | None) -> None:
+    async def _store(self, values: SnapshotValues, known: _Known, before: asyncio.Task[None] | None) -> None:
         """Unless another sidecar has kept what it knew further on: this one has read less, and may close later."""
         snapshot = known.snapshot
         if before is not None:
@@ -318,7 +318,7 @@ class KeptFold:
         except PulsarError as error:
             log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)
 
-    async def _delete_covered(self, values: KeptValues, taken_over: frozenset[bytes]) -> None:
+    async def _delete_covered(self, values: SnapshotValues, taken_over: frozenset[bytes]) -> None:
         """Where others' values tell more than the log, only those that this sidecar has stored too: they are `taken_over`."""
         await self._take_over(values)
         others = values.of_others_that_tell_more()
@@ -326,11 +326,11 @@ class KeptFold:
         self._taken_over.intersection_update(others)
 
 
-async def _best(values: KeptValues, *, from_the_start: bool) -> tuple[bytes, Extent] | None:
+async def _best(values: SnapshotValues, *, from_the_start: bool) -> tuple[bytes, Extent] | None:
     return (await values.ends_last(from_the_start=True) if from_the_start else None) or await values.ends_last()
 
 
-def _knows_all(stored: kept.Kept, transactions_behind: Position) -> bool:
+def _knows_all(stored: DecodedSnapshot, transactions_behind: Position) -> bool:
     known_from = stored.transactions.known_from
     return known_from is not None and (transactions_behind != BEFORE_ALL or _is_from_the_start(stored.transactions))
 
@@ -340,5 +340,5 @@ def _is_from_the_start(transactions: TransactionTable) -> bool:
     return transactions.known_from is not None and transactions.known_from.ledger < 0
 
 
-def _decoded(value: bytes) -> kept.Kept:
-    return kept.decode(packed.unpack(value))
+def _decoded(value: bytes) -> DecodedSnapshot:
+    return decode(packed.unpack(value))

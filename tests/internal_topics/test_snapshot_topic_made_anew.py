@@ -7,15 +7,15 @@ import itertools
 
 import pytest
 
-from kafka_sidecar.internal_topics import kept_states
-from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.internal_topics import snapshot_topic
+from kafka_sidecar.internal_topics.snapshot_topic import SnapshotTopic
 from kafka_sidecar.pulsar.errors import Unavailable
 from tests.support.fake_broker import until
 from tests.support.internal_topic import InternalTopic
-from tests.support.kept_states import states, value_of
+from tests.support.snapshot_topics import states, value_of
 
 
-async def stored(kept: KeptStates, count: int) -> list[bytes]:
+async def stored(kept: SnapshotTopic, count: int) -> list[bytes]:
     keys = [b"%d" % number for number in range(count)]
     for key in keys:
         await kept.store(key, b"1")
@@ -58,7 +58,7 @@ async def test_every_sidecar_sees_that_the_topic_was_made_anew() -> None:
 
 async def test_who_notices_it_in_one_partition_looks_at_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a sidecar stores seldom, a mark say, stands in another partition than what it stores each minute."""
-    monkeypatch.setattr(kept_states, "LOOK_AT_OTHERS_SECONDS", 0.0)
+    monkeypatch.setattr(snapshot_topic, "LOOK_AT_OTHERS_SECONDS", 0.0)
     topic = InternalTopic(making=16)
     mine, other = states(topic), states(topic)
     keys = await stored(mine, 64)
@@ -73,7 +73,7 @@ async def test_partitions_that_are_deleted_later_than_the_one_where_it_was_notic
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also where housekeeping has noticed it, of which nobody waits for an answer."""
-    monkeypatch.setattr(kept_states, "LOOK_AT_OTHERS_SECONDS", 0.01)
+    monkeypatch.setattr(snapshot_topic, "LOOK_AT_OTHERS_SECONDS", 0.01)
     topic = InternalTopic(making=16, there=True)
     created: dict[str, str] = {}
 
@@ -93,7 +93,7 @@ async def test_partitions_that_are_deleted_later_than_the_one_where_it_was_notic
 
 
 async def test_who_can_not_look_at_the_others_at_once_does_so_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_states, "LOOK_AT_OTHERS_SECONDS", 0.0)
+    monkeypatch.setattr(snapshot_topic, "LOOK_AT_OTHERS_SECONDS", 0.0)
     topic = InternalTopic(making=2)
     mine, other = states(topic), states(topic)
     keys = await stored(mine, 8)

@@ -7,27 +7,27 @@ import math
 
 import pytest
 
-from kafka_sidecar.internal_topics.kept_places import Kept
+from kafka_sidecar.internal_topics.snapshot_places import Kept
 from kafka_sidecar.loop.byte_rate import ByteRate
 from kafka_sidecar.partition.fold.fold import IndexAlarm
 from kafka_sidecar.partition.follow import replay
 from kafka_sidecar.partition.partition import Partition
-from kafka_sidecar.partition.snapshots import kept_producers
+from kafka_sidecar.partition.snapshots import producer_snapshots
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
 from tests.support.fake_broker import until
-from tests.support.kept_producers import KEY, by_key, kept_by_another, numbered, replace_all, settled, values, written_long_ago
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, begin_append, open_partition
+from tests.support.producer_snapshots import KEY, by_key, kept_by_another, numbered, replace_all, settled, values, written_long_ago
 
 
 def has_tried(partition: Partition) -> bool:
     """Whether it has begun to keep something, and it is over."""
-    beginning = partition._kept_producers._beginning
+    beginning = partition._producer_snapshots._beginning
     return beginning is not None and beginning.done()
 
 
@@ -73,7 +73,7 @@ async def test_one_that_only_reads_keeps_nothing() -> None:
 
 
 async def test_it_is_kept_when_a_sidecar_begins_and_again_when_much_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_producers, "ENTRIES_BEHIND", 10)
+    monkeypatch.setattr(producer_snapshots, "ENTRIES_BEHIND", 10)
     log, states = MemoryLog(), MemoryStates()
     written_long_ago(log)
     partition = open_partition(log, states=states)
@@ -255,7 +255,7 @@ async def test_a_producer_that_is_known_waits_likewise_when_what_was_kept_is_thr
     partition = open_partition(log, states=states)
     assert (await append(partition, numbered(7))).error is ErrorCode.NONE
     states.is_away = True
-    partition._kept_producers.throw_away("it is a test")
+    partition._producer_snapshots.throw_away("it is a test")
     entries = len(log.entries)
     begun = begin_append(partition, numbered(8), 60)
     await until(lambda: has_tried(partition))
@@ -272,12 +272,12 @@ async def test_a_first_append_does_not_wait_for_its_turn_in_the_rate() -> None:
     await kept_by_another(log, states)
     partition = open_partition(log, states=states)
     assert (await append(partition, numbered(7))).error is ErrorCode.NONE
-    partition._kept_producers.throw_away("it is a test")
+    partition._producer_snapshots.throw_away("it is a test")
     await settled(partition)
     states.rate = ByteRate(1, 1)
     states.rate.spend(10**6)
     partition.tick(asyncio.get_running_loop().time() + 100)
-    await until(lambda: partition._kept_producers._is_waiting)
+    await until(lambda: partition._producer_snapshots._is_waiting)
     assert (await append(partition, numbered(8))).error is ErrorCode.NONE
     partition.close()
 
@@ -366,7 +366,7 @@ async def test_who_knows_less_does_not_replace_what_another_has_kept() -> None:
     first.tick(asyncio.get_running_loop().time() + 10)
     await settled(first)
     assert [one.began for one in values(states)] == [None]
-    second._kept_producers._kept_to = None
+    second._producer_snapshots._kept_to = None
     second.tick(asyncio.get_running_loop().time() + 100)
     await settled(second)
     assert [one.began for one in values(states)] == [None]
@@ -564,8 +564,8 @@ async def test_a_value_that_began_earlier_and_was_stored_later_is_gone_on_from_w
     for sequence in range(1, 4):
         assert (await append(second, numbered(sequence))).error is ErrorCode.NONE
         end = log.entries[-1].position
-        second._kept_producers._kept_at = -math.inf
-        second._kept_producers.tick(asyncio.get_running_loop().time())
+        second._producer_snapshots._kept_at = -math.inf
+        second._producer_snapshots.tick(asyncio.get_running_loop().time())
         await settled(second)
         assert end in [one.last for one in values(states)], "also if it is closed now"
         await until(lambda: second._replay.done)  # it learns at once, whatever is appended

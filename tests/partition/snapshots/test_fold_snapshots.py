@@ -6,15 +6,15 @@ import asyncio
 
 import pytest
 
-from kafka_sidecar.internal_topics.kept_places import Kept
+from kafka_sidecar.internal_topics.snapshot_places import Kept
 from kafka_sidecar.partition.fold.extent import Extent
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL
 from kafka_sidecar.partition.partition import Partition
-from kafka_sidecar.partition.snapshots import kept_fold
-from kafka_sidecar.partition.snapshots.kept_values import extent_in, extent_text
+from kafka_sidecar.partition.snapshots import fold_snapshots
+from kafka_sidecar.partition.snapshots.snapshot_values import extent_in, extent_text
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.batches import batch
-from tests.support.kept_folds import KEY, folds, keys, known_from_here
+from tests.support.fold_snapshots import KEY, folds, keys, known_from_here
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, open_partition
@@ -210,7 +210,7 @@ async def test_what_grows_old_while_the_partition_is_open_is_kept_anew() -> None
     await partition._kept.keeping
     old = keys(states)
     partition._kept._kept_since -= 8 * 24 * 3_600
-    partition._kept.tick(asyncio.get_running_loop().time() + kept_fold.KEPT_SECONDS)
+    partition._kept.tick(asyncio.get_running_loop().time() + fold_snapshots.KEPT_SECONDS)
     await partition._kept.keeping
     (anew,) = keys(states)
     assert [anew] != old

@@ -11,7 +11,7 @@ from contextvars import Context
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from kafka_sidecar.internal_topics.kept_states import KeptStates
+from kafka_sidecar.internal_topics.snapshot_topic import SnapshotTopic
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.pulsar.admin import PulsarAdmin
 from kafka_sidecar.pulsar.client import PulsarClient
@@ -33,13 +33,13 @@ COMPACTS_AFTER_SECONDS: Final = (2.0, 10.0, 40.0)
 COMPACTION_SECONDS: Final = (0.01, 0.5, 3.0)
 
 
-class KeptTopic(Topic):
+class SnapshotLog(Topic):
     def __init__(self, loop: asyncio.AbstractEventLoop, chance: Chance, bounds: Bounds) -> None:
         self._chance = chance.apart("kept")
-        kept_bounds = replace(
+        snapshot_bounds = replace(
             bounds, lost_receipts=0.0, refused_sends=0.0, failed_questions=bounds.failed_values, orphans=0.0, slow_stores=0.0
         )
-        self._drawn = DrawnConduct(loop, self._chance, kept_bounds)
+        self._drawn = DrawnConduct(loop, self._chance, snapshot_bounds)
         super().__init__(self._drawn)
         self.is_there = False
         self._loop = loop
@@ -60,12 +60,12 @@ class KeptTopic(Topic):
 
     # --- what sidecars ask
 
-    def states(self, name: str, clock: Clock, context: Context) -> KeptStates:
+    def states(self, name: str, clock: Clock, context: Context) -> SnapshotTopic:
         """As one life of a sidecar has them."""
         caller = _Caller(self._drawn, name, context)
         ids = iter(range(1, 10**9))
         topic = cast(Any, _Asked(self, caller, name))
-        return KeptStates(cast(PulsarClient, topic), cast(PulsarAdmin, topic), "public/__kafka", clock, lambda: f"{name}/{next(ids)}")
+        return SnapshotTopic(cast(PulsarClient, topic), cast(PulsarAdmin, topic), "public/__kafka", clock, lambda: f"{name}/{next(ids)}")
 
     def values(self) -> dict[bytes, bytes]:
         """What is stored now, by key."""
@@ -167,7 +167,7 @@ class _Writer(Writer):
 class _Asked:
     """The topic as Pulsar's client and its admin API give it to one sidecar."""
 
-    def __init__(self, topic: KeptTopic, caller: Caller, name: str) -> None:
+    def __init__(self, topic: SnapshotLog, caller: Caller, name: str) -> None:
         self._topic = topic
         self._caller = caller
         self._name = name
