@@ -14,7 +14,7 @@ from kafka_sidecar.groups.consumer.members import RequiredTopics
 from kafka_sidecar.pulsar.admin import DescribedTopic
 from kafka_sidecar.pulsar.errors import Refused, TopicMissing, Unavailable
 from kafka_sidecar.topics.catalog import AGAIN_SECONDS, FRESH_SECONDS, GONE_SECONDS, Catalog, NotPartitioned
-from kafka_sidecar.topics.lost_topics import LOOK_SECONDS, LOST_SECONDS
+from kafka_sidecar.topics.id_search import MOVE_SECONDS
 from kafka_sidecar.topics.names import TopicName, TopicNames
 from tests.support.memory_topics import image_of
 from tests.support.services import MemoryAdmin
@@ -254,7 +254,7 @@ def test_an_id_is_unknown_only_when_no_topic_that_may_have_it_is_away() -> None:
         topics = Catalog(admin, TopicNames("public/default", "public/__kafka"), clock)  # type: ignore[arg-type]
         with pytest.raises(Unavailable):
             await topics.find_by_id(uuid.UUID(int=4))
-        await asyncio.sleep(LOST_SECONDS + 2 * LOOK_SECONDS)
+        await asyncio.sleep(MOVE_SECONDS)
         assert await topics.find_by_id(uuid.UUID(int=4)) is None
         await topics.close()
 

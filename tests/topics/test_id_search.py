@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from contextlib import suppress
 
 import pytest
 
 from kafka_sidecar.pulsar.errors import Unavailable, Undescribed
-from kafka_sidecar.topics.id_search import AGAIN_SECONDS, UNKNOWN_SECONDS, IdSearch
+from kafka_sidecar.topics.id_search import MOST_UNKNOWN, MOVE_SECONDS, UNKNOWN_SECONDS, IdSearch
 from kafka_sidecar.topics.names import TopicName
 
 MINE, STALE = uuid.UUID(int=1), uuid.UUID(int=2)
@@ -23,10 +24,8 @@ class Topics:
         self.ids: dict[uuid.UUID, TopicName] = {}
         self.names = [NAME, OTHER]
         self.away: dict[TopicName, Unavailable] = {}
-        self.lost: set[TopicName] = set()
         self.listings = 0
-        self.described: list[TopicName] = []
-        self.search = IdSearch(self.ids.get, self.all_names, self.describe, self, lambda: self.now)
+        self.search = IdSearch(self.ids.get, self.all_names, self.describe, lambda: self.now)
 
     async def all_names(self) -> list[TopicName]:
         self.listings += 1
@@ -34,18 +33,11 @@ class Topics:
         return self.names
 
     async def describe(self, name: TopicName) -> None:
-        self.described.append(name)
         await asyncio.sleep(0)
         if name in self.away:
             raise self.away[name]
         if name == NAME:
             self.ids[MINE] = NAME
-
-    def has(self, name: TopicName) -> bool:
-        return name in self.lost
-
-    def is_lost(self, name: TopicName) -> bool:
-        return name in self.lost
 
 
 @pytest.fixture
@@ -71,32 +63,42 @@ async def test_an_id_that_no_topic_has_is_not_looked_for_again_at_once(topics: T
     assert topics.listings == 3
 
 
-@pytest.mark.parametrize("error", [Undescribed("its partition moves"), Unavailable("no broker")])
-async def test_an_id_may_be_that_of_a_topic_that_is_away(topics: Topics, error: Unavailable) -> None:
-    topics.away[OTHER] = error
-    for _ in range(3):
-        with pytest.raises(Unavailable) as raised:
-            await topics.search.find(STALE)
-        assert OTHER.local not in str(raised.value), "whoever asks may not know that topic"
-    assert topics.listings == 1
-    assert await topics.search.find(MINE) == NAME, "it was described"
+async def test_an_id_may_be_that_of_a_topic_that_moves(topics: Topics) -> None:
+    topics.away[OTHER] = Undescribed("its partition moves")
+    with pytest.raises(Unavailable) as raised:
+        await topics.search.find(STALE)
+    assert OTHER.local not in str(raised.value), "whoever asks may not know that topic"
+    assert await topics.search.find(MINE) == NAME
     topics.away.clear()
-    topics.now += AGAIN_SECONDS
     assert await topics.search.find(STALE) is None
 
 
-async def test_a_topic_that_is_lost_is_not_waited_for(topics: Topics) -> None:
-    topics.lost.add(OTHER)
+async def test_no_id_waits_for_longer_than_a_move_takes(topics: Topics) -> None:
+    """One that is lost never comes back, and somewhere a topic is always being made."""
     topics.away[OTHER] = Undescribed("its log is gone")
-    assert await topics.search.find(STALE) is None
-    assert topics.described == [NAME]
+    with pytest.raises(Unavailable):
+        await topics.search.find(STALE)
+    topics.now = MOVE_SECONDS
+    for _ in range(3):
+        assert await topics.search.find(STALE) is None
+        topics.now += 2 * UNKNOWN_SECONDS
 
 
-async def test_all_that_ask_at_a_time_share_what_begins_after_their_questions(topics: Topics) -> None:
-    first = asyncio.create_task(topics.search.find(STALE))
-    await asyncio.sleep(0)
-    others = [asyncio.create_task(topics.search.find(uuid.UUID(int=number))) for number in range(10, 20)]
-    assert await first is None
-    assert await asyncio.gather(*others) == [None] * 10
-    assert topics.listings == 2
-    await topics.search.close()
+async def test_while_pulsar_is_away_no_id_is_unknown(topics: Topics) -> None:
+    topics.away[OTHER] = Unavailable("no broker")
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            await topics.search.find(STALE)
+        topics.now += MOVE_SECONDS
+
+
+async def test_its_tables_have_a_bound(topics: Topics) -> None:
+    topics.away[OTHER] = Undescribed("its log is gone")
+    for number in range(10, 20 + MOST_UNKNOWN):
+        with pytest.raises(Unavailable):
+            await topics.search.find(uuid.UUID(int=number))
+    topics.now = MOVE_SECONDS
+    for number in range(10, 20 + MOST_UNKNOWN):
+        with suppress(Unavailable):
+            await topics.search.find(uuid.UUID(int=number))
+    assert max(len(topics.search._unknown), len(topics.search._doubted_since)) <= MOST_UNKNOWN

@@ -104,7 +104,7 @@ class Catalog:
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
         self._deletions = Deletions()
         self.lost = LostTopics(self.look_at, clock)
-        self._ids = IdSearch(self.name_of, self._all_names, self.find, self.lost, clock)
+        self._ids = IdSearch(self.name_of, self._all_names, self.find, clock)
         self._finding: SingleFlight[TopicName, Topic] = SingleFlight()
         self._logs_in: SingleFlight[str, frozenset[str]] = SingleFlight()
         self._name_listing: SingleFlight[None, list[TopicName]] = SingleFlight()
@@ -435,7 +435,6 @@ class Catalog:
     async def close(self) -> None:
         """Topics that are being made are made; nobody waits for the other questions any more."""
         await self.lost.close()
-        await self._ids.close()
         await self._creating.finished(CLOSE_SECONDS)
         for shared in (self._creating, self._finding, self._name_listing, self._cluster_lookups, self._logs_in):
             await shared.close()

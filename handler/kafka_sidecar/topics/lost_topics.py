@@ -115,11 +115,6 @@ class LostTopics:
         doubt.asked_at = now
         return doubt.is_lost(now)
 
-    def is_lost(self, name: TopicName) -> bool:
-        """As the last looks say."""
-        doubt = self._doubts.get(name)
-        return doubt is not None and doubt.is_lost(self._clock())
-
     def note(self, name: TopicName, begun: float) -> None:
         """A look that began then could not describe it. Nobody need have asked about it."""
         doubt = self._doubts.get(name)
