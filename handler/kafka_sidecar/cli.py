@@ -57,6 +57,6 @@ def main(arguments: list[str] | None = None) -> int:
     except SidecarError as error:
         print(f"kafka-sidecar: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # whoever read the output has seen enough, as `head` has
+    except BrokenPipeError:  # its reader has seen enough, as `head` has
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python fails again as it ends
         return ENDED_BY_SIGPIPE

@@ -21,7 +21,7 @@ from kafka_sidecar.errors import ConfigError
 
 ANY_HOST: Final = ("0.0.0.0", "::")  # noqa: S104 - looked for, not listened on
 ENV_PREFIX: Final = "KAFKA_SIDECAR_"
-# The file with settings, where --config names none: whoever runs a command in a container gets those of its sidecar.
+# The file with settings, where --config names none: a command in a container gets those of its sidecar.
 ENV_FILE: Final = ENV_PREFIX + "CONFIG"
 CONFIG_HELP: Final = f"a TOML file with settings (default: what {ENV_FILE} names)"
 
@@ -96,7 +96,7 @@ class KafkaConfig:
 
     @property
     def own_node_id(self) -> int:
-        """As clients and the other sidecars are told it."""
+        """As clients and the other sidecars get it."""
         return self.node_id_base + self.node_id
 
     @property
@@ -168,7 +168,7 @@ class ControlConfig:
         return _address("control.listen", self.listen)
 
     def told(self, port: int) -> str:
-        """What other sidecars are told; `port` is the one that it listens on."""
+        """The address for other sidecars; `port` is the one that it listens on."""
         host, port = _address("control.advertised", self.advertised) if self.advertised else (self.listen_address[0], port)
         return address_text(host, port)
 

@@ -1,8 +1,8 @@
 """Produce (0), versions 3 to 13.
 
 One record batch per partition, appended as it is. acks=1 and acks=all mean the same: Pulsar has
-acknowledged. acks=0 gets no answer, so nobody is sent to the leader by it. Version 0 is told as the lowest, as Kafka 4 does, for clients
-that take it for a sign of features (KAFKA-18659); versions 0 to 2 are refused. Internal topics are INVALID_TOPIC_EXCEPTION.
+acknowledged. acks=0 gets no answer, so it sends nobody to the leader. ApiVersions names version 0 as the lowest, as Kafka 4 does, for
+clients that take it for a sign of features (KAFKA-18659); versions 0 to 2 are refused. Internal topics are INVALID_TOPIC_EXCEPTION.
 
 v3   record batches of magic 2 (KIP-98)
 v5   the log start in the response
@@ -72,7 +72,7 @@ class _Batch(NamedTuple):
 
 
 class _ResponseInWork:
-    """The response to one request while its partitions are in work."""
+    """The response to one request while appends of its partitions are in flight."""
 
     __slots__ = ("_appends", "_client", "_clock", "_is_elsewhere", "_is_silent", "_left", "_nodes", "_responses", "_result", "_topics")
 

@@ -54,7 +54,7 @@ NOT_LEADER: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
 # from disk when it is done and not before. Well below a client's request timeout of 30 s.
 CATCH_UP_SECONDS: Final = 10.0
 # For so long data of other partitions waits for the end of one that is read beyond it: else each fetch of a
-# consumer would be answered before it can be told that its offset is out of range.
+# consumer would be answered before it can learn that its offset is out of range.
 HOLD_BACK_SECONDS: Final = 0.5
 
 
@@ -208,7 +208,7 @@ class _DelayedFetch:
                 self._result.set_result(answer)
 
     def _on_sending_away(self) -> None:
-        """Its next request is told who leads now."""
+        """The answer to its next request names the leader."""
         if self._result is not None and not self._result.done():
             self._result.set_result(self._answer(self._read().runs))
 
@@ -349,7 +349,7 @@ class _DelayedFetch:
         has_data = run is not None and run.size > 0
         if self._context.incremental and not (changed or has_data or error is not ErrorCode.NONE):
             return None
-        # An error is told again until it is gone, so what was told before it does not count.
+        # An error is repeated until it is gone, so what was sent before it does not count.
         sent = (high_watermark, log_start) if error is ErrorCode.NONE else (-2, -2)
         wanted.sent_high_watermark, wanted.sent_log_start = sent
         return PartitionData(
@@ -364,7 +364,7 @@ class _DelayedFetch:
 
 
 def _elsewhere_answer(wanted: CachedPartition, elsewhere: _Elsewhere) -> PartitionData:
-    wanted.sent_high_watermark = wanted.sent_log_start = -2  # if it comes back it is told all of it again
+    wanted.sent_high_watermark = wanted.sent_log_start = -2  # if it comes back, all of it is sent again
     node = elsewhere.member.node_id
     is_replica = elsewhere.error is ErrorCode.NONE
     return PartitionData(

@@ -76,7 +76,7 @@ async def _search(partition: Partition, version: int, timestamp: int, isolation_
 
 
 def _stable(found: TimestampAndOffset, partition: Partition, isolation_level: int) -> TimestampAndOffset:
-    """Who reads what is committed is told of nothing that he would not get yet."""
+    """A read_committed consumer hears of no record that it would not get yet."""
     return found if isolation_level != READ_COMMITTED or found.offset < partition.last_stable_offset else NOT_FOUND
 
 

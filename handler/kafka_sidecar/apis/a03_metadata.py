@@ -14,7 +14,7 @@ v13  an error of the whole (KIP-1102)
 Each sidecar of a fleet names the same leaders, at their addresses for the listener to which the client came; one that is alone
 leads everything. Topics are made on the way when the request and the
 configuration allow it. Without a list, all topics of the listed namespaces and Kafka's internal ones. A topic that Pulsar does
-not describe in time is told as it was known, or has no leader yet; so the cluster id may be null.
+not describe in time is shown as it was known, or has no leader yet; so the cluster id may be null.
 """
 
 from __future__ import annotations

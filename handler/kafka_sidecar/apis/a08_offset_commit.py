@@ -8,7 +8,7 @@ v9   a member epoch where there was a generation (KIP-848)
 v10  topics by id (KIP-848)
 
 A topic that is known not to exist is UNKNOWN_TOPIC_OR_PARTITION; while that can't be learnt the commit is taken. An id
-of which no topic is known is UNKNOWN_TOPIC_ID, which clients retry.
+without a known topic is UNKNOWN_TOPIC_ID, which clients retry.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Topics = Sequence[tuple[RequestedTopic, Sequence[OffsetCommitRequestPartition]]]
 
 
 def _unknown(services: Services, request: OffsetCommitRequest) -> list[TopicName | uuid.UUID]:
-    """The topics of which is not known whether they are there, and under which id."""
+    """The topics that may or may not be there, under an id that is not known."""
     catalog = services.catalog
     unknown: list[TopicName | uuid.UUID] = []
     for topic in request.topics:

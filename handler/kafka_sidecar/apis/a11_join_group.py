@@ -6,7 +6,7 @@ v5   static members (KIP-345)
 v6   flexible (KIP-482)
 v7   the protocol type in the response, and a null protocol
 v8   why a member joins (KIP-800), of no account
-v9   the leader may be told to skip its assignment (KIP-814)
+v9   the response may have the leader skip its assignment (KIP-814)
 """
 
 from __future__ import annotations

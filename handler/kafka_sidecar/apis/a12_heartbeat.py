@@ -22,7 +22,7 @@ async def _handle(services: Services, call: Call, request: HeartbeatRequest) -> 
 
 
 def _refuse(_: Call, __: HeartbeatRequest, error: ErrorCode) -> HeartbeatResponse:
-    # While its group is loaded a member is told that all is well, as in Kafka (GroupCoordinatorService.heartbeat): clients do not
+    # While its group is loaded a member's heartbeat succeeds, as in Kafka (GroupCoordinatorService.heartbeat): clients do not
     # expect the error here, and aiokafka's member would not get over it.
     return HeartbeatResponse(error_code=ErrorCode.NONE if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
 

@@ -4,7 +4,7 @@ v3  flexible (KIP-482)
 v4  states, also to filter by (KIP-518)
 v5  types, also to filter by (KIP-848)
 
-The groups that this sidecar coordinates, and those of others that its clients are not told of: tools ask
+The groups that this sidecar coordinates, and those of others that Metadata does not name: tools ask
 every node that they know, and put the answers together.
 """
 

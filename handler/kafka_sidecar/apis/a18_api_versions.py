@@ -3,7 +3,7 @@
 v3  flexible (KIP-482); the client's name and version, which must be well-formed (KIP-511)
 v4  features that begin at version 0 (KIP-1022)
 
-Answered from the list of APIs, so nothing is told that is not served. An unknown version is answered
+Answered from the list of APIs, so it names nothing that is not served. An unknown version is answered
 in version 0 with UNSUPPORTED_VERSION and the versions of this API (KIP-511): clients then ask again.
 
 The level of transaction.version is 2 (KIP-890): Java's producers then add partitions and groups to transactions by what they write, and
@@ -59,7 +59,7 @@ def handle(services: Services, call: Call, request: ApiVersionsRequest) -> ApiVe
         supported_features=[
             SupportedFeatureKey(name=name, min_version=feature.lowest, max_version=feature.highest)
             for name, feature in FEATURES.items()
-            # Before version 4 one that begins at level 0 must not be told (KIP-1022).
+            # Before version 4 a feature that begins at level 0 must be left out (KIP-1022).
             if feature.lowest > 0 or call.version >= LEVEL_0_SINCE
         ],
         finalized_features_epoch=EPOCH,

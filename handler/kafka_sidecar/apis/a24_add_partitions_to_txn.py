@@ -109,7 +109,7 @@ async def _canonical(services: Services, topics: Topics) -> dict[TopicPartition,
 
 
 async def _partitions(services: Services, topic: str) -> tuple[str, int]:
-    """A topic's own name, and how many partitions it has, or had where that can't be told now. Of one that is not known it is none: the
+    """A topic's own name, and how many partitions it has, or had where Pulsar can't say now. An unknown one has none: the
     producer asks again.
     """
     name = resolve(services, topic, None)

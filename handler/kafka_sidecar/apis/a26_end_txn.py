@@ -3,7 +3,7 @@
 v2  PRODUCER_FENCED (KIP-588)
 v3  flexible (KIP-482)
 v4  TRANSACTION_ABORTABLE (KIP-890)
-v5  transactions of version 2 (KIP-890): the epoch is bumped with each, and told
+v5  transactions of version 2 (KIP-890): each bumps the epoch, and the response has it
 
 Answered when the decision is stored; the markers are written after that.
 """

@@ -36,7 +36,7 @@ from kafka_sidecar.wire.messages.txn_offset_commit import (
 
 ADDS_GROUP_SINCE: Final = 5
 Topics = Sequence[tuple[RequestedTopic, Sequence[TxnOffsetCommitRequestPartition]]]
-# Who asks again after each of these, and what the coordinator of transactions says it for, are not the same (TransactionManager).
+# What the transaction coordinator means by each of these, and after which of them a producer asks again, differ (TransactionManager).
 _TOLD: Final = {
     ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

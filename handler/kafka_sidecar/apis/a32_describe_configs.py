@@ -45,7 +45,7 @@ class _Refusal(NamedTuple):
 
 
 async def _node_configs(services: Services, call: Call, wanted: Collection[str]) -> Sequence[Config]:
-    """Pulsar is asked only for what it alone knows: whoever wants the rest is answered without it."""
+    """Pulsar is asked only for what it alone knows. A client that wants the rest does not wait for it."""
     namespace = None
     if not wanted or not OF_PULSAR.isdisjoint(wanted):
         namespace = await services.configs.namespace_defaults(services.config.namespace)

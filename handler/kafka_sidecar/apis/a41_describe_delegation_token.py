@@ -1,7 +1,7 @@
 """DescribeDelegationToken (41), versions 1 to 3 (KIP-48): a listener without a login knows no tokens.
 
 v2  flexible (KIP-482)
-v3  who has asked for a token (KIP-373)
+v3  the requester of a token (KIP-373)
 
 The answer is DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as from a PLAINTEXT listener of Kafka (KafkaApis.allowTokenRequests).
 """

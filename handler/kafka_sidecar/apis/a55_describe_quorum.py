@@ -3,7 +3,7 @@
 v1  when a voter was heard of last (KIP-836)
 v2  directory ids, error messages, nodes (KIP-853)
 
-The sidecars have no metadata log: what they agree on is in Pulsar. They are told as the voters, and this one, the controller of
+The sidecars have no metadata log: what they agree on is in Pulsar. They are listed as the voters, and this one, the controller of
 Metadata, as their leader. All of them have the whole of a log that is empty, and those that Pulsar lists are here now.
 """
 

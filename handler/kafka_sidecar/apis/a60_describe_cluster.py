@@ -1,7 +1,7 @@
 """DescribeCluster (60), versions 0 to 2 (KIP-700).
 
 v1  which kind of endpoint is asked for (KIP-919): controllers are not to be asked for here
-v2  fenced brokers (KIP-1073), of which there are none
+v2  fenced brokers (KIP-1073); there are none
 
 The cluster id is the Pulsar cluster's name.
 """

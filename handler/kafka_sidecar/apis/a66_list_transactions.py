@@ -3,7 +3,7 @@
 v1  those that have lasted for so long (KIP-994)
 v2  transactional ids by a pattern (KIP-1152)
 
-Those of sidecars that clients are not told of are asked for and listed here.
+Those of sidecars that Metadata does not name are asked for and listed here.
 """
 
 from __future__ import annotations

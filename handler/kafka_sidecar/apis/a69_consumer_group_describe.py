@@ -91,7 +91,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember) -> Member:
 
 
 def _assignment(group: ConsumerGroup, assignment: records.Assignment) -> Assignment:
-    """A topic that is gone has no name to be told by."""
+    """A topic that is gone has no name to show."""
     named = ((topic_id, group.topics.name_of(topic_id), sorted(indexes)) for topic_id, indexes in assignment.items())
     return Assignment(
         topic_partitions=[

@@ -1,6 +1,6 @@
 """ListConfigResources (74), versions 0 to 1: what DescribeConfigs can be asked about.
 
-v0  ListClientMetricsResources (KIP-714), of which there are none
+v0  ListClientMetricsResources (KIP-714); there are none
 v1  every type (KIP-1142)
 """
 

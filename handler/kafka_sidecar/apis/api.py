@@ -65,7 +65,7 @@ class Client(Protocol):
     is_external: bool  # came to the external listener
     refused: RefusedBatches
     software: str  # what the client says it is (KIP-511), "" if it says nothing
-    told: View | None  # of the fleet, if the client keeps to what it was told
+    told: View | None  # of the fleet, if the client keeps to the last Metadata that it got
 
     @property
     def waiting_since(self) -> float | None: ...
@@ -139,7 +139,7 @@ class Services:
             raise TopicMissing(f"{name.pulsar} has no partition {index}")
         partition = name.partition(index)
         if partition not in self.partitions:
-            self.catalog.look_soon(name)  # a listing may have told of it as it was a while ago
+            self.catalog.look_soon(name)  # a listing may show it as it was a while ago
             if self.partitions.opening >= MOST_UNKNOWN and not self.catalog.remembers(name, index):
                 raise TopicMissing(f"whether {name.pulsar} has a partition {index} is not known yet")
         return self.partitions.get(partition)

@@ -1,4 +1,4 @@
-"""Records of an internal topic as its log stores them: messages with a key, of which compaction keeps the last."""
+"""Records of an internal topic as its log stores them: messages with a key. Compaction keeps the last of each key."""
 
 from __future__ import annotations
 

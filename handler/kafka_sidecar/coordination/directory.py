@@ -53,7 +53,7 @@ class Leader(NamedTuple):
 
 
 class Address(NamedTuple):
-    """As Kafka clients are told it."""
+    """As Kafka clients get it."""
 
     node: int
     advertised: str
@@ -70,7 +70,7 @@ class Directory:
         self._others: dict[str, Leader] = {}
         self._visitors: list[Leader] = []
         self._lists_visit: bool | None = None  # this sidecar's own
-        self._listed: dict[int, frozenset[str]] = {}  # by shard: the names of its candidates, as far as brokers have told them
+        self._listed: dict[int, frozenset[str]] = {}  # by shard: the names of its candidates, as far as brokers have listed them
         self._known_since: dict[str, float] = {}
         self._missing_since: dict[str, float] = {}
         self.missing: Collection[str] = frozenset()  # those that have lost Pulsar, as of the last look that found this one
@@ -143,7 +143,7 @@ class Directory:
         return {index: leader.name for index, leader in self._leaders.items()}
 
     def advertised(self, own: Address) -> list[Leader]:
-        """The other sidecars that clients can be told of: they advertise an address under a node id that nobody else has."""
+        """The other sidecars that Metadata may name: they advertise an address under a node id that nobody else has."""
         told = [other for other in self._others.values() if other.advertised]
         shared = self.shared_nodes(own)
         if shared:
@@ -174,8 +174,8 @@ class Directory:
         return self._clock() - self._known_since.get(other.name, self._clock())
 
     def is_settled(self, other: Leader) -> bool:
-        """Whether it has been told for a while. Clients that get a coordinator which their metadata, a little older,
-        do not have may forget it and wait for it for ever (librdkafka 2.16).
+        """Whether it has been advertised for a while. Clients that get a coordinator which their metadata, a little older,
+        do not have may forget it and wait for it without end (librdkafka 2.16).
         """
         return self._age(other) >= SETTLED_SECONDS
 

@@ -1,7 +1,7 @@
 """The election of a shard's coordinator: the active consumer of a Failover subscription. Pulsar elects, and says so.
 
 The consumers' metadata say where each sidecar is found, so that topic stats name the coordinator of
-every shard to anybody who asks.
+every shard to anybody that asks.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Election(ConsumerEvents):
         self._task.start()
 
     async def _stand(self) -> None:
-        """Until the broker ends it: whoever stands no more leads no more."""
+        """Until the broker ends it: a sidecar that stands no more leads no more."""
         ended = self._ended = asyncio.get_running_loop().create_future()
         try:
             candidate = await self._client.candidate(self._topic, self._subscription, self._name, self._priority, self, self._metadata)

@@ -1,6 +1,6 @@
 """Internal topics give their bytes back: one sidecar of the fleet sees to it that each of them is compacted, and lets Pulsar take the rest.
 
-    kept for ever ──every partition is held, at two looks──▶ kept for groups.internal_retention_minutes
+    kept without end ──every partition is held, at two looks──▶ kept for groups.internal_retention_minutes
           ▲                                                                     │
           └── a partition is not held any more, or its broker may forget what is compacted ◀──┘
 
@@ -61,7 +61,7 @@ class Housekeeping:
         self, client: Client, admin: Admin, namespace: str, led: Sequence[str], followed: Sequence[str], kept: Sequence[str], minutes: int,
         clock: Clock, new_id: NewId,
     ) -> None:  # fmt: skip
-        """`led`: topics whose partitions have leaders, which compact them. `kept`: what can be worked out of logs anew, if it is lost."""
+        """`led`: topics whose partitions have leaders, which compact them. `kept`: what can be worked out of logs again, if it is lost."""
         self._client = client
         self._admin = admin
         self._namespace = namespace
@@ -202,7 +202,7 @@ class Housekeeper:
             self._election.on_end(Unavailable("the broker has forgotten this candidate"))
 
     async def _set_retention(self, found: Found) -> None:
-        """One reason is enough to keep it for ever. It is finite only where all is known, and nothing speaks against it."""
+        """One reason is enough to keep it without end. It is finite only where all is known, and nothing speaks against it."""
         found_own = await self._admin.policies.retention(self._topic)
         own = None if found_own is None else Retention(*found_own)
         in_general = await self._policies_and_settings()

@@ -23,7 +23,7 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 ELECTION_SECONDS: Final = 5.0
 # A client waits for DeleteTopics while Pulsar is asked for the list of sidecars again and again.
 LISTING_SECONDS: Final = 5.0
-# Where Pulsar does not say who leads, whoever led is asked after so long: it refuses what it does not lead any more.
+# Where Pulsar does not say who leads, the last leader is asked after so long: it refuses what it does not lead any more.
 KNOWN_SECONDS: Final = 1.0
 # Pulsar elects within milliseconds, so most elections are seen at the first look.
 POLL_SECONDS: Final = 0.05
@@ -79,7 +79,7 @@ class Leaders:
         return Node(self._own.node_id, *own)  # and passes on what is asked
 
     def is_advertised(self, leader: Leader) -> bool:
-        """Whether clients are told where that sidecar is: both advertise an address, and have node ids of their own."""
+        """Whether clients get that sidecar's address: both advertise an address, and have node ids of their own."""
         return leader in self.fleet() and self._directory.is_settled(leader)
 
     def is_told(self, leader: Leader, is_external: bool) -> bool:
@@ -120,13 +120,13 @@ class Leaders:
         return chain(self._directory.others, self._directory.visitors)
 
     async def know_whether_they_are_shared(self) -> bool:
-        """The same, also of a sidecar that has just started: it looks first who is there."""
+        """The same, also of a sidecar that has just started: it first looks for the others."""
         if not self._directory.has_looked:
             await self.look_again()
         return self.are_shared
 
     def shared_nodes(self) -> Collection[int]:
-        """Node ids that several sidecars have: clients are told of none of these."""
+        """Node ids that several sidecars have: Metadata names none of these."""
         return self._directory.shared_nodes(Address(self._own.node_id, self._own.advertised))
 
     def missing(self) -> Collection[str]:

@@ -16,7 +16,7 @@ from kafka_sidecar.pulsar.errors import NotPermitted
 
 # The last that were read: of these some are still there.
 MOST_TOPICS: Final = 100
-# The id of a topic that is there now. May raise PulsarError, and NotPermitted where nothing is told of it.
+# The id of a topic that is there now. May raise PulsarError, and NotPermitted where Pulsar says nothing of it.
 IdOf = Callable[[str], Awaitable[uuid.UUID | None]]
 
 

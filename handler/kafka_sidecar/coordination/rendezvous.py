@@ -1,6 +1,6 @@
 """Who of several members has which of the parts of something: rendezvous hashing with bounded loads.
 
-Of all pairs of a part and a member the lightest is taken first. Nobody has more than its share, rounded up; whoever works it
+Of all pairs of a part and a member the lightest is taken first. No member has more than its share, rounded up; whichever works it
 out finds the same; and a member that comes or goes moves little else than its own part (measured: up to half as much again).
 """
 

@@ -253,7 +253,7 @@ class CoordinatorRuntime(Generic[C]):
                 self._elections[number].claim()
 
     async def _compact(self) -> None:
-        """Have the shards compacted that have grown: whoever loads them next reads what counts, and retention may take the rest."""
+        """Have the shards compacted that have grown: the next leader reads what counts, and retention may take the rest."""
         now = self._loop.time()
         for number, shard in enumerate(self.coordinator.shards):
             term: Term[Any] = shard.term

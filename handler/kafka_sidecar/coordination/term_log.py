@@ -97,7 +97,7 @@ class PulsarTermLog(TermLog[R]):
 
         By waiting for the other to go, which it does when it loses the election or its broker. Taking the
         place at once (PIP-161) lets two in when both try at the same time: the broker fences whom it has,
-        not who is about to come. And brokers before 2.11 take that mode for no mode at all.
+        not a producer that is about to come. And brokers before 2.11 take that mode for no mode at all.
         """
         self._on_lost = on_lost
         # A new one each time: a deduplicating broker must know none of its sequences.
@@ -231,7 +231,7 @@ class PulsarTermLog(TermLog[R]):
         self.fail(reason)
 
     def fail(self, reason: PulsarError) -> None:
-        """Nothing is written any more. The term is told, whether it still reads or serves already."""
+        """Nothing is written any more. The term hears of it, whether it still reads or serves already."""
         if self.lost_reason is None:
             self.lost_reason = reason
             for waiting in (self._marker_at, self._home_said):

@@ -1,5 +1,5 @@
 """What is wrong with a Pulsar cluster or with its topics.
 
 cluster   the settings that a cluster must have; also checked at start
-topics    every topic, and who reads it
+topics    every topic, and its readers
 """

@@ -1,4 +1,4 @@
-"""What `kafka-sidecar doctor --topics` looks at: every topic, and who reads it."""
+"""What `kafka-sidecar doctor --topics` looks at: every topic, and its readers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def examine_topics(
 
 
 async def _topics_from_before(admin: PulsarAdmin, catalog: Catalog) -> AsyncIterator[Finding]:
-    """The topics of the listed namespaces of which a partition begins with entries that have no index. May raise PulsarError."""
+    """The topics of the listed namespaces that have a partition which begins with entries without an index. May raise PulsarError."""
     names = await catalog.list_names()
     for begin in range(0, len(names), TOPICS_AT_ONCE):
         part = [name for name in names[begin : begin + TOPICS_AT_ONCE] if not name.internal]

@@ -1,7 +1,7 @@
-"""The fleet as this sidecar sees it: the nodes that clients are told of, and who of them leads what.
+"""The fleet as this sidecar sees it: the nodes that Metadata names, and which of them leads what.
 
 coordination/directory ──▶ pings, to each every second ──▶ liveness ──▶ View, a new one with each change
-recent_members ──▶ who was there lately ──────────────────────────────────▲
+recent_members ──▶ members of a moment ago ───────────────────────────────▲
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Candidates(Protocol):
 class View:
     """What is answered to a client is answered from one of these."""
 
-    nodes: tuple[Member, ...]  # all that clients are told of
+    nodes: tuple[Member, ...]  # all that Metadata names
     recent: tuple[Member, ...]  # and those that were nodes a moment ago
     leadership: Leadership  # of those among them that lead
 
@@ -87,7 +87,7 @@ class Fleet:
         clock: Callable[[], float],
         on_returned: Callable[[int], None],
     ) -> None:
-        """`on_returned`: a node is there again. Clients that were told who is there meanwhile do not know where it is."""
+        """`on_returned`: a node is there again. Clients that got Metadata meanwhile do not know where it is."""
         self.own = own
         self.view = View((own,), (), Leadership([own]))
         self.version = 0  # changes with who leads
@@ -167,7 +167,7 @@ class Fleet:
     # --- coming and going
 
     async def start(self, on_change: Callable[[], None]) -> None:
-        """Return when it is known who is there. `on_change` is told of later views."""
+        """Return when the others are known. `on_change` is called with later views."""
         self._leads_from = math.inf
         until = self._clock() + START_SECONDS
         while not await self._candidates.look_again():
@@ -249,7 +249,7 @@ class Fleet:
         self._waking = asyncio.create_task(_wake_all(waiting))
 
     def _introduce(self) -> None:
-        """Those of the directory; who is not in it any more is known for as long as it answers."""
+        """Those of the directory. One that is not listed any more is known for as long as it answers."""
         listed = {other.name: other for other in self._candidates.fleet()}
         self._known.update(listed)
         self._liveness.listed(listed, [name for name, other in listed.items() if not other.control])
@@ -328,7 +328,7 @@ class Fleet:
         return tuple(sorted(one for one in recent if one.node_id not in shared))
 
     def _look_at_own_state(self) -> None:
-        """What others see is told by Pulsar. That this one does not reach it may be a fault of Pulsar's, which all of them have."""
+        """Others know it from Pulsar. That this one does not reach Pulsar may be a fault of Pulsar's, which all of them have."""
         has_lost = self._liveness.is_called_missing(self._name)
         if has_lost != self._has_lost_pulsar:
             self._has_lost_pulsar = has_lost

@@ -1,7 +1,8 @@
-"""Which of the other sidecars clients are told of, and which of these lead partitions.
+"""Which of the other sidecars are advertised, and which of these lead partitions.
 
 The directory introduces a sidecar, its answers to pings keep it. So a Pulsar that has just restarted, and knows nobody for a moment, ends
-no fleet; and one that leaves stays a node for as long as it answers: clients give up what is in flight to a node that is told no more.
+no fleet. One that leaves stays a node for as long as it answers: clients give up what is in flight to a node that Metadata no longer
+names.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 
 # So many pings in a row that got no answer. They are counted, not timed: a sidecar that was paused does not take all others for gone.
 SILENT_PINGS: Final = 3
-# Who was silent leads again after so many answers: on a host that comes and goes leaders would too.
+# A member that was silent leads again after so many answers: on a host that comes and goes leaders would too.
 STEADY_ANSWERS: Final = 10
 
 

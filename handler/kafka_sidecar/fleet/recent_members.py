@@ -1,9 +1,9 @@
-"""Who has been a member of the fleet lately, as a compacted internal topic tells it.
+"""The members of the fleet of a moment ago, in a compacted internal topic.
 
     a member ──each half a minute──▶ __fleet_members ──▶ all members: `on_seen`
 
 When a whole fleet is started again, the first sidecar that accepts clients is alone in the directory, and the others come within seconds.
-A librdkafka that was told of that one alone would take what the others lead for gone (see apis/common/nodes.py).
+A librdkafka that heard of that one alone would take what the others lead for gone (see apis/common/nodes.py).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class RecentMembers:
         clock: Clock, new_id: NewId,
     ) -> None:  # fmt: skip
         """`topics_namespace`: fleets that serve other namespaces may share the internal ones, and have node ids of their own.
-        `on_seen` is told who was seen, and how many seconds ago.
+        `on_seen` is called with each member, and how many seconds ago it was there.
         """
         self._own = own
         self._prefix = f"{topics_namespace} "
@@ -83,7 +83,7 @@ class RecentMembers:
         return self._stored.topic
 
     async def load(self) -> None:
-        """Until what is stored is told, if that does not take long. What comes later is told then."""
+        """Until `on_seen` has had what is stored, if that does not take long. It gets what comes later then."""
         self._stored.start()
         try:
             await within(LOAD_SECONDS, self._stored.all_now())

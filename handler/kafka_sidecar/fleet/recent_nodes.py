@@ -7,7 +7,7 @@ from typing import Final
 
 from kafka_sidecar.fleet.member import Member
 
-# Who was there is told for so long. Each member stores twice in that time that it is there.
+# Metadata names a node that was there for so long. Each member stores twice in that time that it is there.
 RECENT_SECONDS: Final = 75.0
 MOST_NODES: Final = 1_000
 
@@ -15,7 +15,7 @@ MOST_NODES: Final = 1_000
 class RecentNodes:
     def __init__(self) -> None:
         self._seen: dict[int, tuple[Member, float]] = {}
-        self._told: dict[int, None] = {}  # node ids, in the order in which they were told first
+        self._told: dict[int, None] = {}  # node ids, in the order in which Metadata named them first
 
     def see(self, member: Member, at: float) -> None:
         """The last place of a node counts."""
@@ -32,7 +32,7 @@ class RecentNodes:
         return [member for member, _ in self._seen.values()]
 
     def tell(self, node_ids: Iterable[int]) -> None:
-        """Clients are told of these now, or others told them before."""
+        """Metadata names these now, or that of other sidecars did before."""
         for node_id in node_ids:
             self._told[node_id] = None
         while len(self._told) > MOST_NODES:

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Aborted(SidecarError):
-    """The answer is an error: one sentence for whoever asked."""
+    """The answer is an error: one sentence for the caller."""
 
     code = grpc.StatusCode.UNAVAILABLE
 

@@ -193,7 +193,7 @@ class ControlServer:
         self._control.is_draining = True
 
     async def finish(self, seconds: float) -> bool:
-        """Wait for what is in work; True when all of it came to its end."""
+        """Wait for what is under way; True when all of it was finished."""
         if not self._control.works:
             return True
         _, left = await asyncio.wait(set(self._control.works), timeout=seconds)

@@ -95,7 +95,7 @@ class ConsumerGroupRequests:
         if isinstance(group, ConsumerGroup):
             return group
         if request.epoch > JOIN_GROUP_MEMBER_EPOCH:
-            # It was away for so long that its group has become another. Kafka says GROUP_ID_NOT_FOUND, of which clients die;
+            # It was away for so long that its group has become another. Kafka says GROUP_ID_NOT_FOUND, which ends clients;
             # this makes them join again.
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {request.member_id} is not a member of group {group_id} any more.")
         raise CannotMigrate("nobody has joined it as one")

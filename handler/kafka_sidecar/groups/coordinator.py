@@ -47,12 +47,12 @@ limited = RateLimitedLog(log)
 MAX_TIME: Final = 2**63 - 1
 # offsets.retention.check.interval.ms.
 EXPIRY_SECONDS: Final = 600.0
-# Members hear of a topic's new partitions by this much later; Kafka's brokers are told by their controller.
+# Members hear of a topic's new partitions by this much later; Kafka's brokers hear of them from their controller.
 REFRESH_SECONDS: Final = 10.0
 # Of many topics so many a second are looked at, so that the admin API has time for others.
 REFRESHED_PER_SECOND: Final = 50
 
-OnCommitted = Callable[[OffsetCommitKey, OffsetCommitValue], None]  # told of every commit that is stored
+OnCommitted = Callable[[OffsetCommitKey, OffsetCommitValue], None]  # called with every commit that is stored
 
 
 class CommittedOffset(NamedTuple):
@@ -124,7 +124,7 @@ class Coordinator:
         return every(REFRESH_SECONDS, "group_topics", self._refresh_topics), every(EXPIRY_SECONDS, "expired_offsets", self.expire_offsets)
 
     async def _refresh_topics(self) -> None:
-        """Partitions that were added, topics that came and went: the groups that they concern are assigned anew."""
+        """Partitions that were added, topics that came and went: the groups that they concern are assigned again."""
         required_topics = self.consumer_groups.all_required_topics(self.shards)
         try:
             await self.topics.refresh(lambda: self.consumer_groups.all_required_topics(self.shards))
@@ -277,7 +277,7 @@ class Coordinator:
         return group.check_commit_in_transaction(request.committer)
 
     def unstable_partitions(self, group_id: str) -> frozenset[TopicPartition]:
-        """Those of which a transaction may yet commit another offset (KIP-447)."""
+        """Those for which a transaction may yet commit another offset (KIP-447)."""
         return self.led_shard(group_id, may_be_empty=True).pending.of_group(group_id)
 
     async def offsets(self, group_id: str, member_id: str | None = None, epoch: int = -1) -> Offsets | ErrorCode:

@@ -1,4 +1,4 @@
-"""Deadlines by key, most of which are put off before they come."""
+"""Deadlines by key. Most are put off before they come."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ DELETED_TOGETHER: Final = 1_000
 
 class DeletedGroup(NamedTuple):
     error: ErrorCode
-    committed: Sequence[TopicPartition] = ()  # of which it had offsets
+    committed: Sequence[TopicPartition] = ()  # that it had offsets of
 
 
 async def delete_groups(shard: Shard, group_ids: Sequence[str]) -> dict[str, DeletedGroup]:

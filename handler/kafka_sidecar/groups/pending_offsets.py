@@ -86,7 +86,7 @@ class PendingOffsets:
     # --- for requests
 
     def of_group(self, group: str) -> frozenset[tuple[str, int]]:
-        """The partitions of which it is not known yet what will be committed (KIP-447)."""
+        """The partitions whose next committed offset is not known yet (KIP-447)."""
         return frozenset((one.topic, one.partition) for one in self._of_partition if one.group == group)
 
     def keys(self) -> Iterator[PendingOffsetKey]:

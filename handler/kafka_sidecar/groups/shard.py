@@ -131,7 +131,7 @@ class Shard(TermState[Record]):
         """Tell `on_committed` all loaded offsets. An earlier term may have ended before it could tell them."""
         pace = Pace()
         for group_id in list(self.offsets):
-            await pace.maybe_yield()  # and not between a group's own: what it commits meanwhile is told after
+            await pace.maybe_yield()  # and not between a group's own: what it commits meanwhile comes after
             for (topic, partition), value in self.offsets.get(group_id, {}).items():
                 self._context.on_committed(OffsetCommitKey(group_id, topic, partition), value)
 

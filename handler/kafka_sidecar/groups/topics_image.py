@@ -44,8 +44,8 @@ class TopicsImage(Topics):
         self._topics: dict[str, Topic | None] = {}  # None: there is no such topic
         self._names: dict[uuid.UUID, str] = {}
         self._matching: dict[str, frozenset[str]] = {}
-        self._doubtful: set[str] = set()  # of which the last answer was that they are gone, or others
-        self._undescribed: LastingByKey[str] = LastingByKey(UNDESCRIBED_SECONDS, PAUSE_SECONDS)  # of which nothing is known yet
+        self._doubtful: set[str] = set()  # the last answer was that they are gone, or others
+        self._undescribed: LastingByKey[str] = LastingByKey(UNDESCRIBED_SECONDS, PAUSE_SECONDS)  # nothing is known of them yet
         self._version = 0
 
     @property

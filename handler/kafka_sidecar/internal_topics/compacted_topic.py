@@ -1,4 +1,4 @@
-"""An internal topic of which the last message of each key counts: read it compacted, write a key."""
+"""An internal topic in which the last message of each key counts: read it compacted, write a key."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ LacksNothing = Callable[[str, CompactionStats], Awaitable[bool]]
 
 
 async def nobody_asks(_: str, __: CompactionStats) -> bool:
-    """For who has read all of it, or can do without."""
+    """For a sidecar that has read all of it, or can do without."""
     return True
 
 

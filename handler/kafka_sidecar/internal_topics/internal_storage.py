@@ -20,7 +20,7 @@ from kafka_sidecar.pulsar.entry import CompactionStats
 FIRST_VERSION: Final = (2, 10, 4)
 NOT_THESE: Final = frozenset({(2, 11, 0)})
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
-# Less than that costs whoever loads the topic next a moment.
+# Less than that costs the next one that loads the topic a moment.
 LEAST_ENTRIES: Final = 1_000
 LEAST_BYTES: Final = 2 * 1024 * 1024
 _EVICTION: Final = "consumer_backlog_eviction"

@@ -15,7 +15,7 @@ from typing import Final
 from kafka_sidecar.internal_topics.snapshot_parts import Head
 
 MOST_KEYS: Final = 1_000
-MOST_HEADS: Final = 8  # of one key, none of which got a receipt
+MOST_HEADS: Final = 8  # of one key, without a receipt
 MOST_UNNAMED: Final = 100
 
 Heads = tuple[Head, ...]

@@ -1,12 +1,13 @@
-"""A compacted internal topic that every sidecar follows, and any may write: facts of which one counts more than another, whoever states it.
+"""A compacted internal topic that every sidecar follows, and any may write. Its values are facts. One counts more than another, whichever
+sidecar states it.
 
     put ──▶ the topic ──▶ all sidecars: `on_change`
       │ stored                 ▲
       └──▶ who asked           └── from its beginning, when a sidecar starts
 
-Which of two values of a key counts is told by the values, in whatever order they come, so nobody has to be elected to write. Compaction
-keeps the last. So whoever reads a value behind one that counts more writes that again. A deletion says which value it deletes: one that
-counts more, of a topic that was made anew meanwhile, is written again too.
+The values of a key tell which one counts, in whatever order they come, so nobody has to be elected to write. Compaction keeps the
+last. So a sidecar that reads a value behind one that counts more writes that one again. A deletion says which value it deletes: one that
+counts more, of a topic that was made again meanwhile, is written again too.
 
 The topic is made with the first value. Until then it is looked for once a second. Who only follows it writes nothing, so it is read also
 where nobody can write.
@@ -94,11 +95,11 @@ class SharedMap(Generic[V]):
         self._on_change = on_change
         self._values: dict[str, V] = {}
         self._read: dict[str, V] | None = None  # what has been read so far, while loading
-        self._read_deleted: set[str] = set()  # keys of which a deletion was read meanwhile
+        self._read_deleted: set[str] = set()  # keys whose deletion was read meanwhile
         self._loaded = asyncio.Event()
         self._writes: KeyedWrites | None = None
         self._opening = asyncio.Lock()
-        self._superseded: dict[str, None] = {}  # in order; keys of which a value was read behind one that counts more
+        self._superseded: dict[str, None] = {}  # in order; keys with a value behind one that counts more
         self._deleted: dict[str, V] = {}  # what is to be deleted
         self._puts: Counter[str] = Counter()  # under way
         self._deletions: dict[str, Position] = {}  # of these keys: the last that was read
@@ -263,7 +264,7 @@ class SharedMap(Generic[V]):
             reader.close()
 
     async def _stats(self) -> CompactionStats:
-        """By the word of the broker that serves it. A reader that its broker has forgotten is told an old end."""
+        """By the word of the broker that serves it. A reader that its broker has forgotten gets an old end."""
         return await self._admin.topics.compaction_stats(log_of(self.topic))
 
     async def _read_all(self, stats: CompactionStats, following: SharedMapReader) -> None:
@@ -410,5 +411,5 @@ class SharedMap(Generic[V]):
 
     @property
     def _may_be_missing(self) -> bool:
-        """Whether an answer that the topic is missing is believed now. Who has never seen the topic has nothing to hold against it."""
+        """Whether an answer that the topic is missing is believed now. One that never saw the topic has nothing to hold against it."""
         return not self.has_seen_its_topic or self._missing.is_believed(asyncio.get_running_loop().time())

@@ -1,6 +1,6 @@
 """Where each value of one partition of `__kept_states` stands. It is read up to its end when somebody asks.
 
-Whoever reads comes upon values that nobody has written anew for a month. He has them deleted.
+A sidecar that reads a value which nobody has written again for a month has it deleted.
 
 Compaction may take a deletion along with the value. The value's place is then remembered until somebody fetches it and finds another
 entry there.
@@ -53,7 +53,7 @@ class Kept(NamedTuple):
 
 
 class Housekeeping(Protocol):
-    """What is done for the topic by who reads it."""
+    """What its readers do for the topic."""
 
     def on_replaced(self, key: bytes, head: Head) -> None:
         """Another value stands in the place of one in parts."""
@@ -70,7 +70,7 @@ class Housekeeping(Protocol):
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of a partition. It is read anew as a whole."""
+    """What is known of a partition. It is read again as a whole."""
 
     places: dict[bytes, Position] = field(default_factory=dict)  # of the last value of each key
     heads: dict[bytes, Head] = field(default_factory=dict)  # of the values that are in parts
@@ -104,7 +104,7 @@ class SnapshotPlaces:
         return self._known.heads.get(key)
 
     def are_outdated(self) -> None:
-        """Whoever looks next reads all of them anew."""
+        """The next look reads all of them again."""
         self._is_outdated = True
 
     async def read_if_not_since(self, moment: float) -> bool:
@@ -118,7 +118,7 @@ class SnapshotPlaces:
             try:
                 stats = await self._stats()
                 if known.read_to is not None and not stats.may_hold(known.read_to):
-                    known = _Known()  # retention has taken it, or somebody has deleted the topic, and a sidecar has made it anew
+                    known = _Known()  # retention has taken it, or somebody has deleted the topic, and a sidecar has made it again
                 has_read = await self._read_on(known, stats.last)
             except BaseException:
                 self._is_outdated = self._is_outdated or known is not self._known
@@ -138,7 +138,7 @@ class SnapshotPlaces:
         return None
 
     async def _stats(self) -> LogStats:
-        """Of a log that retention has emptied what is compacted is left: whoever reads to the last entry has to find one."""
+        """Of a log that retention has emptied what is compacted is left: a reader that goes to the last entry has to find one."""
         stats = await self._admin.topics.compaction_stats(self._topic)
         if stats.log.last is None and stats.compacted_to is not None:
             await self._write_marker()

@@ -28,7 +28,7 @@ LOOKS: Final = 5
 
 
 class MadeAnew(Unavailable):
-    """The topic was made anew, and this shard is of the one before, or of another count of partitions. It is to be replaced."""
+    """The topic was made again, and this shard is of the one before, or of another count of partitions. It is to be replaced."""
 
 
 class SnapshotShard:
@@ -98,7 +98,7 @@ class SnapshotShard:
             if whole is not None:
                 return whole
             if torn == kept.value:
-                return None  # its parts are not there, also for who has read all anew, and nobody has stored others
+                return None  # its parts are not there, also when all is read again, and nobody has stored others
             torn = kept.value
             self._places.are_outdated()
         raise Unavailable(f"{self._topic} was compacted whenever a value was looked for")
@@ -107,7 +107,7 @@ class SnapshotShard:
         """The keys that begin so, of all values that anybody kept before this call."""
         await self._know_when_created()
         for _ in range(LOOKS):
-            # Compaction may have taken one before it was read, for it was written anew behind what was the end then.
+            # Compaction may have taken one before it was read, for it was written again behind what was the end then.
             if not await self._places.read_if_not_since(asyncio.get_running_loop().time()):
                 break
         return [key for key in self._places.all() if key.startswith(prefix)]
@@ -180,7 +180,7 @@ class SnapshotShard:
         writes = await self._writer()
         for key in deleted:
             writes.send(key, None)
-        await self.write_marker()  # compaction leaves out deletions, and who reads to the last entry has to find it
+        await self.write_marker()  # compaction leaves out deletions, and a reader that goes to the last entry has to find it
 
     async def _writer(self) -> KeyedWrites:
         async with self._opening:
@@ -206,7 +206,7 @@ class SnapshotShard:
                     await self._ask_when_created()
 
     async def look_when_created(self) -> None:
-        """Notice if the topic was made anew. A sidecar that never asked has stored nothing there. Raises PulsarError."""
+        """Notice if the topic was made again. A sidecar that never asked has stored nothing there. Raises PulsarError."""
         if self._created_at is not None:
             await self._ask_when_created()
 
@@ -222,7 +222,7 @@ class SnapshotShard:
             self.times_made_anew += 1
             self._on_made_anew(self)
 
-    # --- Housekeeping, for who reads
+    # --- Housekeeping, for readers
 
     def on_replaced(self, key: bytes, head: Head) -> None:
         self._parts.another_has_replaced(key, head)

@@ -1,11 +1,11 @@
 """What was worked out of logs, kept in Pulsar: a compacted internal topic that any sidecar reads and writes.
 
-    partition ── what it knows, up to an entry ──▶ __kept_states ──▶ whoever opens the partition next: reads the log on from that entry
+    partition ── what it knows, up to an entry ──▶ __kept_states ──▶ the next sidecar that opens it: reads the log on from that entry
 
 A value is a function of its log, so nobody is elected to write it and it matters little which of two is found. Who finds none, or one that
 makes no sense, reads the log. Nobody waits for a value to be stored, and a failure here is no failure of who asked.
 
-In memory there is only where each value stands. A value that nobody has written anew for a month is deleted by whoever comes upon it:
+In memory there is only where each value stands. A value that nobody has written again for a month is deleted by the sidecar that reads it:
 its topic may be gone.
 """
 
@@ -37,13 +37,13 @@ T = TypeVar("T")
 # So that who looks for one value reads a part of all.
 PARTITIONS: Final = 16
 ASK_SECONDS: Final = 10.0
-# A value of more than a part is stored in parts, of which brokers take each. Nothing that is kept comes near this.
+# A value of more than a part is stored in parts that brokers take. Nothing that is kept comes near this.
 MAX_BYTES: Final = 64 * 1024 * 1024
 LEAST_BYTES_A_SECOND: Final = 1024 * 1024  # that Pulsar takes of a large value
 # Of one process.
 BYTES_A_SECOND: Final = 1024 * 1024
 BYTES_AT_ONCE: Final = 8 * 1024 * 1024
-# When one partition was made anew, a sidecar looks so often at the others.
+# When one partition was made again, a sidecar looks so often at the others.
 LOOK_AT_OTHERS_SECONDS: Final = 30.0
 LOOKS_AT_OTHERS: Final = 20
 
@@ -65,7 +65,7 @@ class SnapshotTopic:
         self.rate = ByteRate(BYTES_A_SECOND, BYTES_AT_ONCE)  # for what is kept again and again
 
     async def find(self, key: bytes) -> Kept | None:
-        """What was kept last, as far as is known; None also where that can't be told now."""
+        """What was stored last, as far as is known; None also where nobody knows now."""
         try:
             async with while_it_goes_on(ASK_SECONDS, self._progress):
                 if not self._shards:
@@ -78,11 +78,11 @@ class SnapshotTopic:
             return None
 
     async def look_up(self, key: bytes) -> Kept | None:
-        """What was kept last by anybody, before this call. Raises PulsarError where that can't be told."""
+        """What anybody stored last, before this call. May raise PulsarError."""
         return await self._asked(key, lambda shard: shard.look_up(key), None)
 
     async def names(self, prefix: bytes) -> list[bytes]:
-        """The keys that begin with a prefix, which ends with a zero byte (see `_shard`). Raises PulsarError where that can't be told."""
+        """The keys that begin with a prefix, which ends with a zero byte (see `_shard`). May raise PulsarError."""
         return await self._asked(prefix, lambda shard: shard.names(prefix), [])
 
     async def _asked(self, key: bytes, question: Callable[[SnapshotShard], Awaitable[T]], nothing: T) -> T:
@@ -106,7 +106,7 @@ class SnapshotTopic:
             raise Unavailable(f"{self.topic} could not be read within {ASK_SECONDS:.0f} s") from error
 
     def times_made_anew(self, key: bytes) -> int:
-        """It grows when the partition of a key is made anew: what was stored there before is gone."""
+        """It grows when the partition of a key is made again: what was stored there before is gone."""
         return self._times_begun_anew + (self._shard(key).times_made_anew if self._shards else 0)
 
     def new_id(self) -> str:
@@ -169,7 +169,7 @@ class SnapshotTopic:
         """Somebody has deleted the topic. Each partition of it is found missing when something is stored there."""
 
         def has_noticed() -> bool:
-            """Who asked at the same time has made it anew, or has found that somebody did."""
+            """Another that asked at the same time has made it again, or has found that somebody did."""
             return self._shards is not known or gone not in known or gone.times_made_anew != times
 
         async with self._making_anew:

@@ -1,4 +1,4 @@
-"""A client of a Kafka cluster that asks what it is told to: typed messages over aiokafka's connections."""
+"""A client of a Kafka cluster for any request: typed messages over aiokafka's connections."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class CanNotConnect(KafkaConnectionError):
 
 
 def check_reachable(*clusters: Cluster) -> None:
-    """Before Spark starts: whoever typed a wrong address learns of it at once. Later a cluster may be away for a while."""
+    """Before Spark starts: a wrong address is said at once. Later a cluster may be away for a while."""
 
     async def connect() -> None:
         for cluster in clusters:

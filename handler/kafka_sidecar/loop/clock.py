@@ -1,4 +1,4 @@
-"""What a process knows of time. It is passed down to whoever needs it, so that a test decides what time it is."""
+"""What a process knows of time. It is passed down to where it is needed, so that a test decides what time it is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ AWAKE: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock(NamedTuple):
-    """How long something takes is told by the loop, which has a time of its own."""
+    """How long something takes the loop says, which has a time of its own."""
 
     wall: Callable[[], int]  # milliseconds since 1970
     awake: Callable[[], float]  # seconds, also while the machine sleeps

@@ -18,7 +18,7 @@ class Lasting:
 
     def __init__(self, seconds: float, longest_pause: float) -> None:
         """`longest_pause`: between two times that it is said. A question may fail in between, which says nothing. After a longer pause the
-        count begins anew.
+        count begins again.
         """
         self._seconds = seconds
         self._longest_pause = longest_pause

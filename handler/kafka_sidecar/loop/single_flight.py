@@ -87,7 +87,7 @@ class SingleFlight(Generic[K, T]):
 
     def _end_if_unwanted(self, key: K, call: _Call[T]) -> None:
         if not call.waiting and self._calls.get(key) is call:
-            del self._calls[key]  # the next call begins anew
+            del self._calls[key]  # the next call begins again
             call.task.cancel()
 
     async def finished(self, seconds: float) -> None:

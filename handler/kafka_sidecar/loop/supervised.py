@@ -23,7 +23,7 @@ log = RateLimitedLog(logging.getLogger(__name__))
 class SupervisedTask:
     """`work` returns when there is nothing left to do; after an exception it is called again, after a pause.
 
-    An error that trying again can't mend ends the task where `on_final` is given, and is told to it.
+    An error that trying again can't mend ends the task where `on_final` is given, which gets the error.
     """
 
     def __init__(

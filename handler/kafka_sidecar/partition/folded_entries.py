@@ -1,4 +1,4 @@
-"""Who is to learn of an entry that the fold has taken: the cache, the time index, who reads to the end, consumers that wait."""
+"""What hears of an entry that the fold has taken: the cache, the time index, reads to the end, consumers that wait."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FoldedEntries:
 
     def add(self, folded: Folded, content: Content) -> None:
         # Offsets missing before it are left out here: a reader of old data finds out whether retention took
-        # them. So is an entry of which this fold is not conclusive, and one whose record begins in others: that reader goes back as
+        # them. So is an entry that this fold can't judge, and one whose record begins in others: that reader goes back as
         # far as it takes.
         if folded.changes_earlier:
             self._serve_anew()

@@ -18,7 +18,7 @@ from kafka_sidecar.pulsar.raw_entries import NoEntryCame
 # mostly go on close to the end.
 ENTRIES_BEFORE_END: Final = 64
 BYTES_BEFORE_END: Final = 1024 * 1024
-# A ledger of which nothing comes for so long is not waited for, if the fold can begin in a later one.
+# A ledger that brings nothing for so long is not waited for, if the fold can begin in a later one.
 SILENT_SECONDS: Final = 5.0
 
 

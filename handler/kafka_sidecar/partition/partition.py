@@ -180,7 +180,7 @@ class Partition:
     async def opened(self) -> ErrorCode:
         """Wait until the partition can answer; the error when it can't, or not within the time that a client waits.
 
-        It is opened nevertheless: a log of transactions may be long, and who asks again finds it further on.
+        It is opened nevertheless: a log of transactions may be long, and a client that asks again finds it further on.
         """
         if self.ended is None and not self._opened.done():
             await asyncio.wait((self._opened,), timeout=OPEN_SECONDS)
@@ -242,7 +242,7 @@ class Partition:
         self.changed()
 
     def close(self) -> list[asyncio.Task[None]]:
-        """What it does yet, for who has the time to wait for it."""
+        """What it does yet, for callers that have the time to wait for it."""
         self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, "closed")
         return [keeping for keeping in (self._kept.keeping, self._producer_snapshots.keeping) if keeping is not None]
 
@@ -255,7 +255,7 @@ class Partition:
         return self._appender.is_next(size, producer_id, epoch, first_sequence, now)
 
     def append_next(self, append: Append, now: float) -> None:
-        """Append a batch of which `is_next` is true."""
+        """Append a batch for which `is_next` is true."""
         self._appender.append_next(append, now)
 
     def append(self, append: Append) -> None:
@@ -419,7 +419,7 @@ class Partition:
     # --- the tail
 
     def tail_from(self) -> Position | None:
-        """The last entry is read once more: its index proves all counts before it that only receipts have told."""
+        """The last entry is read once more: its index proves all counts before it that are known only from receipts."""
         return self._fold.reached or self._fold.replayed_from
 
     def others_write(self) -> bool:
@@ -504,7 +504,7 @@ class Partition:
         return not self.log_start <= offset <= self._fold.next_offset
 
     def is_quiet(self, offset: int, log_start: int, now: float) -> bool:
-        """Whether a consumer at `offset` that knows of `log_start` has nothing to learn, and will be told when it has (see `watch`).
+        """Whether a consumer at `offset` that knows of `log_start` has nothing to learn, and is woken when it has (see `watch`).
 
         Not of a partition that has ended, or that nobody has read for some seconds: its tail reader does not run.
         """
@@ -517,8 +517,8 @@ class Partition:
         """Batches from `offset` on; an empty run at the end; None when they are on their way (see `watch`).
 
         `since` is when the request came. An offset outside of the log that is known here is refused only when the
-        end was confirmed after that: another sidecar may have written, and told its client, since then, and the
-        topic may have been deleted and made anew, where the log that is known begins behind the new one.
+        end was confirmed after that: another sidecar may have written, and answered its client, since then, and the
+        topic may have been deleted and made again, where the log that is known begins behind the new one.
         """
         if self.ended is not None:
             return FetchedRun([], 0, offset, self.ended)
@@ -592,7 +592,7 @@ class Partition:
         return self.log_start
 
     async def _check_topic(self) -> None:
-        """The start moves back only where the topic was made anew. The log's end shows that; where its storage is away, the topic's id."""
+        """The start moves back only where the topic was made again. The log's end shows that; where its storage is away, the topic's id."""
         try:
             await within(CHECK_SECONDS, self._log_end.confirmed())
         except (PulsarError, TimeoutError) as error:

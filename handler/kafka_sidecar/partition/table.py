@@ -63,7 +63,7 @@ class PartitionTable:
         self._failures = EntryFailures()
         self._opened = 0
         self._counted_at = -math.inf
-        self.opening = 0  # partitions of which it is not known yet whether they are there
+        self.opening = 0  # partitions that may be there or not
         self.cache = FetchCache(cache_bytes)
         unfolding().hold = self._hold_unfolding
         self._indexes = TimeIndexes(self.cache, states)
@@ -89,7 +89,7 @@ class PartitionTable:
         return list(self._partitions)
 
     def topics(self) -> set[str]:
-        """The topics of which a partition is in use."""
+        """The topics with a partition that is in use."""
         return {name.rpartition("-partition-")[0] for name in self._partitions}
 
     def existing(self, pulsar_topic: str) -> Partition | None:
@@ -100,7 +100,7 @@ class PartitionTable:
         """The partition over one Pulsar topic. It may still be opening, and may turn out not to exist."""
         partition = self._partitions.get(pulsar_topic)
         if partition is None or partition.ended is not None:
-            # A name of its own each time: a partition that is opened again begins its sequence anew, and
+            # A name of its own each time: a partition that is opened again begins its sequence again, and
             # under the old name the fold would take every append for one that was sent again.
             self._opened += 1
             name = f"{self._writer_name}-{self._opened}"
@@ -154,7 +154,7 @@ class PartitionTable:
             await pace.maybe_yield()
             try:
                 left_open += len(partition.transactions.left_open)
-                waiting += partition.has_waiting  # before some of them are told to come again
+                waiting += partition.has_waiting  # before some of them have to come again
                 self._tick_one(name, partition, now)
             except Exception:  # the others go on
                 metrics.INTERNAL_ERRORS.labels("partition_housekeeping").inc()

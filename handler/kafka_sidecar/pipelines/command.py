@@ -48,7 +48,7 @@ def _interrupt(*_: object) -> None:
 
 def run(options: argparse.Namespace) -> int:
     logs.start("WARNING", "text")
-    signal.signal(signal.SIGTERM, _interrupt)  # as Ctrl-C: what was done is told
+    signal.signal(signal.SIGTERM, _interrupt)  # as Ctrl-C: what was done is said
     try:
         return int(PIPELINES[options.pipeline].run(Settings(options)))
     except KeyboardInterrupt:

@@ -4,7 +4,7 @@
     commit_progress(spark, "localhost:9092")
 
 Spark keeps its place in its checkpoint and commits nothing, so lag tools, Pulsar's backlog and its retention are blind to it. What is
-committed here is only told: a query goes on from its checkpoint. It is the end of the last batch that is in the checkpoint, so
+committed here is only for show: a query goes on from its checkpoint. It is the end of the last batch that is in the checkpoint, so
 it is never ahead of that.
 """
 
@@ -31,12 +31,12 @@ log = logging.getLogger(__name__)
 
 # A query that ends, and its program with it, waits so long for its last commit.
 LAST_COMMIT_SECONDS: Final = 15.0
-# With asynchronous progress tracking, or a continuous trigger, a batch is told before the checkpoint has it.
+# With asynchronous progress tracking, or a continuous trigger, a batch is committed before the checkpoint has it.
 TELLS_WHAT_IS_DURABLE: Final = "MicroBatchExecution"
 
 
 class NotASparkDriver(SidecarError):
-    """One sentence for whoever wrote the job."""
+    """One sentence for the author of the job."""
 
 
 def commit_progress(

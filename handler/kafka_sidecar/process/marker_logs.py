@@ -30,7 +30,7 @@ class MarkerLogs(Logs):
     partitions: PartitionTable
     groups: GroupRuntime
     peers: Peers
-    has_partition: Callable[[TopicName, int], Awaitable[bool]]  # looked at anew, by the admin API
+    has_partition: Callable[[TopicName, int], Awaitable[bool]]  # looked at again, by the admin API
 
     async def append_marker(self, partition: TopicPartition, marker: bytes, transaction: int, seconds: float) -> ErrorCode:
         topic, index = partition

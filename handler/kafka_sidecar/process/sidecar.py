@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 
 # How often it is looked whether there are transactions that somebody has to coordinate.
 STAND_SECONDS: Final = 10.0
-# While clients go to the other sidecars: who has asked for nothing for so long has gone.
+# While clients go to the other sidecars: a client that has asked for nothing for so long has gone.
 QUIET_SECONDS: Final = 1.0
 # A topic costs half a millisecond, one after the other: of a thousand in use, two hundredths of a processor.
 IN_USE_SECONDS: Final = 30.0
@@ -167,7 +167,7 @@ class Sidecar:
         self.listener = Listener(
             self.services, dispatch, requests, self.answers, max_request=limits.max_request_bytes,
             max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
-            others_serve=lambda: bool(config.kafka.advertised),  # whoever has stood still does not know who has come meanwhile
+            others_serve=lambda: bool(config.kafka.advertised),  # a sidecar that stood still does not know which others have come meanwhile
             awake_clock=clock.awake,
         )  # fmt: skip
         self._parts = Parts(

@@ -149,7 +149,7 @@ class Supervisor:
                         os.kill(worker.pid, signal.SIGKILL)  # `kill` may take the status before the loop does (bpo-43884)
 
     def _stop(self) -> None:
-        """Their input ends: however often a worker is told so, and whatever signals reach it besides, it drains once."""
+        """Their input ends: however often that is said, and whatever signals reach it besides, it drains once."""
         self._stopping.set()
         for worker in self._workers.values():
             if worker.stdin is not None:

@@ -1,7 +1,7 @@
 """Lookup, and the pool of connections.
 
 Producers and readers do not share a connection: a broker that has too many SENDs of a connection
-in work stops reading it, and a reader's Flow or a lookup behind them would wait as well.
+in flight stops reading it, and a reader's Flow or a lookup behind them would wait as well.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _REDIRECT: Final = 0
 _FAILED: Final = 2
 
 # The purpose of a connection. A broker that fences a producer closes its whole connection, and one that has
-# too many SENDs in work does not read it: what must not suffer from that has another one. Nor is the log of a
+# too many SENDs in flight does not read it: what must not suffer from that has another one. Nor is the log of a
 # term to be read behind everybody's fetches.
 Purpose = Literal["write", "read", "lead", "load"]
 # A leader must know sooner than others that its broker is gone. But a broker that has just come back, on a busy

@@ -399,6 +399,6 @@ class Connection(asyncio.Protocol):
 def _tell_end(sink: ProducerEvents | ConsumerEvents, reason: PulsarError) -> None:
     try:
         sink.on_end(reason)
-    except Exception:  # the others on the connection are told all the same
+    except Exception:  # the others on the connection hear of it all the same
         metrics.INTERNAL_ERRORS.labels("connection").inc()
         limited.exception("the end of a producer or consumer could not be told")

@@ -132,5 +132,5 @@ class CompactionStats(NamedTuple):
 
     @property
     def is_held(self) -> bool:
-        """Whether a finite retention takes nothing that counts, also when its broker has loaded the partition anew."""
+        """Whether a finite retention takes nothing that counts, also when its broker has loaded the partition again."""
         return self.compacted_to is not None and self.compacted_ledger >= 0 and self.compacted_ledger == self.cursors_ledger

@@ -52,7 +52,7 @@ class Client(Protocol):
 
 
 class Topics(Protocol):
-    """A topic has partitions, each of which is a topic of its own for Pulsar."""
+    """A topic has partitions. Each is a topic of its own for Pulsar."""
 
     async def partitioned_topics(self, namespace: str) -> list[str]: ...
     async def is_partitioned(self, topic: str) -> bool: ...

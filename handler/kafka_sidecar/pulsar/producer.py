@@ -36,7 +36,7 @@ class Producer:
         self._events = events
         self._open = True
         self._id = connection.new_id()
-        # Templates, filled in per SEND: building them anew costs more than the SEND itself.
+        # Templates, filled in per SEND: building them again costs more than the SEND itself.
         self._command = BaseCommand(type=Type.SEND)
         self._command.send.producer_id = self._id
         self._metadata = MessageMetadata(producer_name=name.encode())

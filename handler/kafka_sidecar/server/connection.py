@@ -1,8 +1,8 @@
 """One Kafka client's connection.
 
-Requests are begun in the order they come, many may be in work, and answers leave in the order of
+Requests are begun in the order they come, many may be in flight, and answers leave in the order of
 the requests. Reading stops while the client takes no answers, while too many of its requests are
-in work, and while the process has no bytes to spare (`connection_state` has the rest). A request that changes something runs to its end
+in flight, and while the process has no bytes to spare (`connection_state` has the rest). A request that changes something runs to its end
 also when its client goes: until then the connection counts as one of the listener's, which bounds how much of that there can be.
 """
 
@@ -35,14 +35,14 @@ from kafka_sidecar.wire.message import Message
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
-# Java clients have 5 requests in flight, librdkafka a million (max.in.flight): each in work holds objects here.
+# Java clients have 5 requests in flight, librdkafka a million (max.in.flight): each one begun holds objects here.
 MAX_IN_WORK: Final = 128
 RESUME_IN_WORK: Final = 64
 # A client on a slow link moves more often; one that was stopped may come back, but not at others' expense.
 STALLED_SECONDS: Final = 10.0
 # Bytes: so many a second of a request, and of answers within those seconds. A slower client does not move, when others wait.
 LEAST_RATE: Final = 64 * 1024
-# How long a client that is told of the end may take to end too.
+# How long a client that gets the end may take to end too.
 FAREWELL_SECONDS: Final = 1.0
 # A heartbeat that waits for longer behind other answers is on its way to miss a session.
 LATE_SECONDS: Final = 3.0
@@ -269,7 +269,7 @@ class KafkaConnection(asyncio.Protocol):
         elif slot.orphaned:
             self._finish(slot, None)
         elif not slot.abandoned:
-            self.abort()  # what is behind it would wait for ever
+            self.abort()  # what is behind it would wait without end
 
     def _finish(self, slot: _Slot, answer: Response) -> None:
         if slot.orphaned:

@@ -27,7 +27,7 @@ BACKLOG: Final = 1_024
 # While bytes are waited for, clients that hold them are looked at so often; else only for those that are idle.
 SWEEP_SECONDS: Final = 1.0
 IDLE_SWEEP_SECONDS: Final = 30.0
-# Between two clients that connect anew to be told of a node.
+# Between two clients that connect again to hear of a node.
 TELL_SECONDS: Final = 0.005
 
 
@@ -54,7 +54,7 @@ class Listener:
         self._max_connections = max_connections
         self._idle_seconds = idle_seconds
         self._connections: dict[KafkaConnection, None] = {}  # in order
-        self._to_be_told: dict[KafkaConnection, int] = {}  # of which node
+        self._to_be_told: dict[KafkaConnection, int] = {}  # the node that they do not know
         self._telling = SupervisedTask("tell_again", "this sidecar", self._tell_again)
         self._look_for_idle_at = 0.0
         self._servers: list[asyncio.Server] = []
@@ -125,7 +125,7 @@ class Listener:
             connection.drain()  # what was begun before is answered, and what stands unread is dropped
 
     def tell_again(self, node_id: int) -> None:
-        """A node is there again. Whoever was told meanwhile who is there is told of it when it connects anew."""
+        """A node is there again. Clients that got Metadata meanwhile hear of it when they connect again."""
         self._to_be_told.update((one, node_id) for one in self._connections if _is_told_too_little(one, node_id))
         self._telling.start()
 

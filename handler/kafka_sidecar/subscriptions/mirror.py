@@ -203,7 +203,7 @@ class Mirror:
             if subscription not in self._stands_at:
                 raise TopicMissing(f"no subscription {subscription.group} is known")
             await self._admin.subscriptions.reset_cursor(topic, subscription.group, position)
-        except TopicMissing:  # Pulsar says so of a subscription too: it has expired, or its topic was made anew
+        except TopicMissing:  # Pulsar says so of a subscription too: it has expired, or its topic was made again
             self._stands_at.pop(subscription, None)
             with contextlib.suppress(AlreadyExists):
                 await self._admin.subscriptions.create(topic, subscription.group)

@@ -22,7 +22,7 @@ PULSAR: Final = "pulsar"
 KAFKA: Final = "kafka"
 KAFKA_PORT: Final = 9092
 CONTROL_PORT: Final = 9095
-# The ports for clients on the host. They are told of those that these are published on.
+# The ports for clients on the host. Metadata names those that these are published on.
 HOST_KAFKA_PORT: Final = 9094
 HOST_PULSAR_PORT: Final = 6651
 LOG_LINES: Final = 40
@@ -161,7 +161,7 @@ class PulsarKafkaContainer:
 
     def _start_both(self, network: Network) -> None:
         kafka_port, pulsar_port, admin_port = self._ports
-        # Who comes to the port of a listener is told its addresses. The broker's own clients come to the internal one.
+        # A client that comes to the port of a listener gets its addresses. The broker's own clients come to the internal one.
         listeners = {
             "advertisedListeners": f"network:pulsar://{PULSAR}:6650,host:pulsar://{self._host}:{pulsar_port}",
             "bindAddresses": f"host:pulsar://0.0.0.0:{HOST_PULSAR_PORT}",

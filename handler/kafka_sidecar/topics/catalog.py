@@ -45,7 +45,7 @@ GROWN_SECONDS: Final = 40.0
 MOST_NEIGHBOURS: Final = 100
 # For so long nothing is opened for a topic that was deleted, unless it is seen to be there again.
 GONE_SECONDS: Final = 60.0
-# How long a topic counts as deleted before a client's request makes the sidecar look again: somebody may have created it anew.
+# How long a topic counts as deleted before a client's request makes the sidecar look again: somebody may have created it again.
 AGAIN_SECONDS: Final = 2.0
 # Clients go on asking for a few of them; more would be somebody guessing names.
 MAX_GONE: Final = 1_000
@@ -54,7 +54,7 @@ UNPARTITIONED_SECONDS: Final = 10.0
 _IS_PARTITION: Final = re.compile(r"-partition-\d+$")
 # As many as the admin client has connections.
 CONCURRENT_LOOKUPS: Final = 16
-# Half of them: whoever asks for topics does not wait behind a thousand that are being made.
+# Half of them: a client that asks for topics does not wait behind a thousand that are being made.
 CONCURRENT_CREATIONS: Final = 8
 # At the end of the process, for topics that are being made.
 CLOSE_SECONDS: Final = 5.0
@@ -157,7 +157,7 @@ class Catalog:
         return None if topic is None else self._clock() - topic.learnt_at
 
     def look_again_soon(self, name: TopicName) -> None:
-        """A client wants a deleted topic: another sidecar may have created it anew. Looks in the background."""
+        """A client wants a deleted topic: another sidecar may have created it again. Looks in the background."""
         gone = self._gone.get(name)
         if gone is not None and name not in self._looking and self._clock() >= gone.learnt_at + AGAIN_SECONDS:
             self._look_beside(name)
@@ -297,7 +297,7 @@ class Catalog:
         for topic in pulsar_topics:
             name = self.names.from_pulsar(topic)
             if name is not None:
-                with contextlib.suppress(PulsarError):  # whoever uses it learns of that
+                with contextlib.suppress(PulsarError):  # its next user learns of that
                     await self.look_at(name)
 
     async def sizes(self, name: TopicName) -> dict[int, int]:
@@ -414,7 +414,7 @@ class Catalog:
     async def _make(self, name: TopicName, partitions: int, properties: Mapping[str, str]) -> None:
         if ENTRY_FORMAT not in properties and not name.internal and await self._is_replicated(name):
             with contextlib.suppress(Refused):  # by a broker that keeps no properties
-                # The other cluster can read this format, whoever reads it here.
+                # The other cluster can read this format.
                 await self._admin.topics.create_topic(name.pulsar, partitions, {**properties, ENTRY_FORMAT: PULSAR_FORMAT})
                 return
         await self._admin.topics.create_topic(name.pulsar, partitions, properties)

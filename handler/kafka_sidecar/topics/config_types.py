@@ -42,7 +42,7 @@ class InvalidConfig(ValueError):
 
 
 class Config(NamedTuple):
-    """A config as a client is told it."""
+    """A config as a client gets it."""
 
     name: str
     value: str | None

@@ -149,7 +149,7 @@ def altered(settings: TopicSettings, operations: Sequence[tuple[str, Operation, 
         else:
             size = _value(name, operation, value)
             settings = replace(settings, max_message_bytes=None if size is None else number(name, size, 1, MAX_INT))
-    # Also where the policy says so already: it may be that of somebody who has not set the retention that goes with it.
+    # Also where the policy says so already: somebody may have set it without the retention that goes with it.
     if changes or any(name == CLEANUP_POLICY for name, _, _ in operations):
         settings = _with_limits(settings, with_limits(limits, changes, settings.default_retention))
     return settings if _compacts(settings) == compacts_before else _with_threshold(settings)

@@ -27,7 +27,7 @@ INT, LONG, SHORT, STRING, LIST, BOOLEAN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeListeners:
-    """By the listener's name: where it listens, and where its clients are told to come."""
+    """By the listener's name: where it listens, and where its clients are sent."""
 
     listens: Mapping[str, str] = field(default_factory=dict)
     advertises: Mapping[str, str] = field(default_factory=dict)

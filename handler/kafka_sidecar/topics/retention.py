@@ -5,7 +5,7 @@ Pulsar's own tools both were. A limit that is not set is what the namespace says
 takes no policy in which one limit keeps nothing and the other something. Of a topic that is only compacted nothing is to be removed: the
 policy is without limits, and what was set is kept in the property until it counts again.
 
-Pulsar keeps whole minutes and MiB: what is given is rounded up, and told as it was given. Streams makes topics with limits to the
+Pulsar keeps whole minutes and MiB: what is given is rounded up, and shown as it was given. Streams makes topics with limits to the
 millisecond.
 """
 
@@ -56,7 +56,7 @@ class Limits(NamedTuple):
 
 
 def limits_of(kept: Retention | None, properties: Mapping[str, str], default: Retention, *, compacted_only: bool) -> Limits:
-    """What a client is told. `kept`: the topic's policy, None where it has none."""
+    """What a client gets. `kept`: the topic's policy, None where it has none."""
     if kept is None:
         return Limits({}, default)
     said = _read(properties.get(RETENTION_SET, ""))
@@ -117,6 +117,6 @@ def _limit(name: str, value: str | None, default: int) -> int:
         return default
     unit = _MINUTE_MS if name == RETENTION_MS else _MIB
     given = number(name, value, UNLIMITED, MAX_LONG)
-    if given == UNLIMITED or given > MAX_INT * unit:  # Debezium's for ever is the largest number
+    if given == UNLIMITED or given > MAX_INT * unit:  # Debezium's word for no limit is the largest number
         return UNLIMITED
     return max(-(-given // unit), 1)

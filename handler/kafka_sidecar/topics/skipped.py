@@ -13,7 +13,7 @@ from typing import Final
 from kafka_sidecar.pulsar.entry import Position
 
 PREFIX: Final = "kafka.skipped."
-# Of a topic. A property is not made for more, and who has more deletes records.
+# Of a topic. A property is not made for more. With more, delete records.
 MOST: Final = 500
 
 

@@ -227,7 +227,7 @@ class Coordinator:
     async def _abort_timed_out(self) -> None:
         for shard in self.shards.all_leading:
             for transactional_id in list(shard.unfinished):
-                # Looked at anew each time: the one before took a while to be stored.
+                # Looked at again each time: the one before took a while to be stored.
                 now = self._wall_clock()
                 metadata = shard.transactions.get(transactional_id)
                 if metadata is not None and machine.is_timed_out(metadata, now) and transactional_id not in shard.changing:

@@ -65,7 +65,7 @@ def new(transactional_id: str, producer_id: int, timeout_ms: int, now: int) -> T
 def init_producer_id(
     metadata: TransactionMetadata, expected: Producer, timeout_ms: int, new_producer_id: int, now: int, is_changing: bool
 ) -> Next:
-    """A producer begins, or begins again after an error (KIP-360). One that is prepared to abort is told CONCURRENT_TRANSACTIONS."""
+    """A producer begins, or begins again after an error (KIP-360). One that is prepared to abort gets CONCURRENT_TRANSACTIONS."""
     if is_changing or _is_told_already(metadata, expected):
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if expected != NOBODY and not _may_be(metadata, expected):
@@ -104,7 +104,7 @@ def _begun(metadata: TransactionMetadata, producer_id: int, epoch: int, last_epo
 
 
 def fence(metadata: TransactionMetadata, now: int) -> TransactionMetadata:
-    """Abort what is ongoing, with an epoch that nobody was told: its producer may write no more."""
+    """Abort what is ongoing, with an epoch that nobody knows: its producer may write no more."""
     return replace(
         metadata, state=TransactionState.PREPARE_ABORT, producer_epoch=min(metadata.producer_epoch + 1, MAX_EPOCH),
         last_producer_epoch=NO_PRODUCER_EPOCH, last_update_timestamp=now, client_version=0,
@@ -112,7 +112,7 @@ def fence(metadata: TransactionMetadata, now: int) -> TransactionMetadata:
 
 
 def _is_told_already(metadata: TransactionMetadata, producer: Producer) -> bool:
-    """Whether this is who a producer is behind its transaction's end. It was told so, and goes on while the markers are being written."""
+    """Whether this is what a producer is behind its transaction's end. It knows, and goes on while the markers are being written."""
     if metadata.state not in PREPARED:
         return False
     following = complete(metadata, metadata.last_update_timestamp)

@@ -30,7 +30,7 @@ class Logs(Protocol):
     """The partitions' logs, as far as markers need them."""
 
     async def append_marker(self, partition: TopicPartition, marker: bytes, transaction: int, seconds: float) -> ErrorCode:
-        """Append a marker, and return what became of it. UNKNOWN_TOPIC_OR_PARTITION where the topic is not there, looked at anew."""
+        """Append a marker, and return what became of it. UNKNOWN_TOPIC_OR_PARTITION where the topic is not there, looked at again."""
         ...
 
 

@@ -45,7 +45,7 @@ class TransactionMetadata:
     state: TransactionState
     last_update_timestamp: int
     previous_producer_id: int = NO_PRODUCER_ID  # of the last committed transaction
-    next_producer_id: int = NO_PRODUCER_ID  # told to the producer, where its epochs are used up
+    next_producer_id: int = NO_PRODUCER_ID  # the producer gets it where its epochs are used up
     last_producer_epoch: int = NO_PRODUCER_EPOCH
     partitions: frozenset[TopicPartition] = frozenset()
     start_timestamp: int = -1

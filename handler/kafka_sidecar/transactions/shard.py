@@ -54,7 +54,7 @@ class Shard(TermState[TransactionRecord]):
     async def on_loaded(self) -> None: ...
 
     async def on_leading(self, seconds: float) -> None:
-        """What was prepared is completed by whoever leads: its producer was told, or may ask again."""
+        """The leader completes what was prepared: its producer knows, or may ask again."""
         log.info("coordinating %s: %d transactional ids, read in %.1f s", self.name, len(self.transactions), seconds)
         for metadata in list(self.transactions.values()):
             if metadata.state in PREPARED:

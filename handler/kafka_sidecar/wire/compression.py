@@ -36,7 +36,7 @@ class UnfoldsTooFar(BatchInvalid):
 
 
 def without_compression(header: BatchHeader, data: bytes | bytearray, max_bytes: int) -> bytes | bytearray:
-    """The batch with its records as they are. Its checksum is not made anew: it was looked at when the batch came."""
+    """The batch with its records as they are. Its checksum is not made again: it was looked at when the batch came."""
     codec = header.attributes & CODEC_MASK
     if not codec:
         return data

@@ -1,6 +1,6 @@
 """Control records: what ends a transaction in a partition's log (KIP-98).
 
-A marker is the one record of a batch with the control bit. Its key says of which kind it is, its value who has written it.
+A marker is the one record of a batch with the control bit. Its key says which kind it is, its value which coordinator wrote it.
 
 Control records are also what consumers of any kind step over. So offsets without records are served as a batch with one.
 """

@@ -80,7 +80,7 @@ class Message(Struct):
             out += piece
 
     def write_pieces(self, version: int, out: bytearray) -> list[bytes | bytearray]:
-        """Write into `out`, and what can't be copied cheaply behind it: the pieces, of which `out` is the first."""
+        """Write into `out`, and what can't be copied cheaply behind it: the pieces; `out` is the first."""
         writer = self.writer(version, out)
         self.encode(writer, version)
         return [*writer.pieces, writer.out]

@@ -8,7 +8,7 @@
     21 attributes        i16
 
 The checksum covers everything from the attributes on, so base offset and leader epoch can be
-written anew without touching the rest.
+written again without touching the rest.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ _OFFSET: Final = struct.Struct(">q")
 _I16: Final = struct.Struct(">h")
 _I32: Final = struct.Struct(">i")
 _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
-# Leader epoch 0: the log is one leadership for ever, it is never truncated.
+# Leader epoch 0: the log is one leadership, it is never truncated.
 _LEADER_EPOCH: Final = b"\0\0\0\0"
 
 

@@ -31,7 +31,7 @@ NAMED: Final = 10
 async def forget_everywhere(services: Services, topics: Mapping[str, uuid.UUID | None]) -> None:
     """No sidecar serves the topics any more, and the offsets that groups have committed of them go, wherever the groups are coordinated.
 
-    A sidecar that can't be told sees for itself that the topic is gone, a moment later. The topic's id in the commits shows that they
+    A sidecar that can't be reached sees for itself that the topic is gone, a moment later. The topic's id in the commits shows that they
     are of another.
     """
     services.groups.coordinator.forget_topics(topics)

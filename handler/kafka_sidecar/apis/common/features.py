@@ -1,7 +1,7 @@
 """The features of a Kafka cluster and their levels (KIP-584), as ApiVersions tells them and UpdateFeatures looks at them.
 
 All levels are fixed: they are what this release does. Features of Kafka that are not here (share groups, streams groups, a quorum of
-controllers that changes) are not told at all.
+controllers that changes) are left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Feature(NamedTuple):
     level: int
 
 
-# MetadataVersion: 7 is 3.3-IV3, where KRaft began to be told as a feature, and 29 is 4.2-IV1.
+# MetadataVersion: 7 is 3.3-IV3, where KRaft became a feature, and 29 is 4.2-IV1.
 METADATA_VERSION: Final = "metadata.version"
 FEATURES: Final = {
     METADATA_VERSION: Feature(7, 29, 29),

@@ -2,11 +2,11 @@
 
 Only questions have this limit. Produce, Fetch, JoinGroup, SyncGroup and all that changes something have time-outs
 of their own. A question that is late is answered with an error after which every client asks again, looked up in
-the Java client 4.2 and librdkafka 2.15. The work that it had begun goes on, and who asks again joins it.
+the Java client 4.2 and librdkafka 2.15. The work that it had begun goes on, and a client that asks again joins it.
 
 Metadata, OffsetForLeaderEpoch, ListOffsets   LEADER_NOT_AVAILABLE: librdkafka takes NOT_LEADER_OR_FOLLOWER for final in
                                               ListOffsets, and the Java admin REQUEST_TIMED_OUT in Metadata. A topic that was
-                                              known before is told as it was: Java forgets the partitions of one with an error
+                                              known before is shown as it was: Java forgets the partitions of one with an error
 FindCoordinator                               COORDINATOR_NOT_AVAILABLE: the one that every Java client looks up again for
 OffsetFetch, DescribeGroups, ListGroups,      COORDINATOR_LOAD_IN_PROGRESS: the others end consumers of before Kafka 3.9, or
 ConsumerGroupDescribe                         reach librdkafka's application

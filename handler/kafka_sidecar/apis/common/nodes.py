@@ -44,7 +44,7 @@ class Node(NamedTuple):
 
 
 def nodes(services: Services, client: Client) -> list[Node]:
-    """All that a client is told of, at their addresses for the listener to which it came, without those that have none there."""
+    """All advertised nodes, at their addresses for the listener that the client came to, without those that have none there."""
     return _told(services, client, services.fleet.view.nodes)
 
 
@@ -52,8 +52,8 @@ def nodes_for_leaders(services: Services, client: Client, view: View) -> list[No
     """The same, with the leaders of partitions.
 
     A librdkafka drops every node that such an answer does not name. Of a partition that it knows to be led there it says for up to five
-    minutes (topic.metadata.refresh.interval.ms) that there is none, and asks nobody. So it is told of nodes too that were there a moment
-    ago. Java's clients ask again. Its admin client is not told: it asks every node for groups, and fails if one does not answer.
+    minutes (topic.metadata.refresh.interval.ms) that there is none, and asks nobody. So its answer names nodes too that were there a moment
+    ago. Java's clients ask again. Its admin client gets no such nodes: it asks every node for groups, and fails if one does not answer.
     """
     if not _KEEPS_LEADERS.match(client.software):
         return _told(services, client, view.nodes)
@@ -100,7 +100,7 @@ def controller(services: Services) -> int:
 
 
 class Replicas(NamedTuple):
-    """Of one partition, as a client is told."""
+    """Of one partition, as a client sees them."""
 
     error: ErrorCode
     leader: int
@@ -108,7 +108,7 @@ class Replicas(NamedTuple):
 
 
 def replicas(services: Services, client: Client, view: View, topic: Topic) -> list[Replicas]:
-    """Of all partitions. A leader that a client can't reach is told as Kafka does it (MetadataCache.getPartitionMetadata)."""
+    """Of all partitions. A leader that a client can't reach is shown as Kafka does it (MetadataCache.getPartitionMetadata)."""
     hidden = {member.node_id for member in view.nodes if not is_told(services, client, member)}
     return [
         Replicas(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER, ids) if ids[0] in hidden else Replicas(ErrorCode.NONE, ids[0], ids)

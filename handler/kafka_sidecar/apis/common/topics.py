@@ -124,7 +124,7 @@ async def _look_up(catalog: Catalog, name: TopicName) -> Topic:
 async def listed(services: Services, call: Call, late: ErrorCode = LATE_TOPIC) -> list[tuple[TopicName, Topic | ErrorCode]]:
     """All topics, also those that can't be described now: a list without them would say that they are gone.
 
-    Of one that is in use here it is asked what it is now; of the others the catalogue's picture is told.
+    Those that are in use here are described again; the others are as the catalogue has them.
     """
     names = await in_time(call, services.catalog.list_names(), None)
     if names is None:
@@ -169,7 +169,7 @@ async def find(
         if code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             limited.warning("%s", error)  # clients time out without a word
             if error.retriable and known is not None:
-                return known  # a client that is told an error forgets the topic's partitions, and its group rebalances
+                return known  # a client that gets an error forgets the topic's partitions, and its group rebalances
             return LATE_TOPIC if error.retriable else code
         if not create_partitions:
             return code

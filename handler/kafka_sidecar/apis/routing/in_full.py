@@ -62,7 +62,7 @@ _EXPRESSIONS: Final[Mapping[type[Struct], str]] = {
 R = TypeVar("R", bound=Message)
 
 
-# What names are asked for and told of, one by one: a refused group has none in the answer.
+# Names are asked for and answered one by one: a refused group has none in the answer.
 _SUBJECTS: Final[Mapping[type[Struct], str]] = {
     offset_fetch.OffsetFetchRequestGroup: "group_id",
     offset_fetch.OffsetFetchResponseGroup: "group_id",
@@ -87,7 +87,7 @@ def exchange(request: Message, version: int, own: TopicNames, theirs: TopicNames
     response = ANSWERS.get(type(request))
     if response is None:
         return None
-    asked: dict[tuple[str, str], list[str]] = {}  # by subject and the name that the other is told: a topic may be asked for by several
+    asked: dict[tuple[str, str], list[str]] = {}  # by subject and the name that is passed on: several may ask for a topic
     subject = ""
     said: dict[str, str] = {}  # what the other may repeat in a sentence
 

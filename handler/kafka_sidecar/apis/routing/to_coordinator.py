@@ -1,6 +1,6 @@
 """Requests about one group or transactional id: handled here, or by the sidecar that coordinates it.
 
-Clients are told the coordinator's own address where they can reach it. Else, and while they have not
+Clients get the coordinator's own address where they can reach it. Else, and while they have not
 heard of a new one, a sidecar passes their requests on as they came, and the answers back as they are.
 """
 
@@ -67,7 +67,7 @@ def _no_topics(_: Services, __: object) -> Sequence[TopicName | uuid.UUID]:
 
 
 def to_coordinator_in_turn(handle: Handler[G], refuse: Refuse[G], unknown: UnknownTopics[G] = _no_topics) -> Handler[G]:
-    """The same for requests of which one client's do not overtake each other, whichever way they take.
+    """The same for requests that must keep the order in which one client sent them, whichever way they take.
 
     `unknown`: what has to be looked up of topics before the coordinator handles the request. A turn ends when the topics
     are looked up: what `handle` does before its first pause keeps the order too, and nothing that it does after that.

@@ -40,7 +40,7 @@ TOGETHER_SECONDS: Final = 0.5
 # Since when a batch adds its partition to the transaction (KIP-890).
 ADDS_PARTITION_SINCE: Final = 12
 ABORTABLE_SINCE: Final = 11
-# What a producer is told: to send the batch again, or as Kafka's brokers say it (AddPartitionsToTxnManager).
+# The error that a producer gets: one after which it sends the batch again, or that of Kafka's brokers (AddPartitionsToTxnManager).
 _TOLD: Final = {
     ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -51,7 +51,7 @@ _TOLD: Final = {
 
 
 async def verify(services: Services, version: int, transactional_id: str, producer: Producer, partition: TopicPartition) -> int | ErrorCode:
-    """The number of the transaction of a batch, or what the producer is told. May raise SidecarError."""
+    """The number of a batch's transaction, or the producer's error. May raise SidecarError."""
     answer = await number_of(services, transactional_id, producer, partition, adds=version >= ADDS_PARTITION_SINCE)
     if not isinstance(answer, ErrorCode):
         return answer
@@ -62,7 +62,7 @@ async def verify(services: Services, version: int, transactional_id: str, produc
 
 
 class Coordinators(Protocol):
-    """Who is asked: a sidecar's own coordinators, and its peers."""
+    """A sidecar's own coordinators, and its peers."""
 
     @property
     def transactions(self) -> TransactionRuntime: ...

@@ -1,6 +1,6 @@
 """Incremental fetch sessions (KIP-227).
 
-A session remembers which partitions a consumer reads and what it was told of each, so that requests
+A session remembers which partitions a consumer reads and what it last got of each, so that requests
 carry only what changed and answers only what is new. The rules are those of Kafka's FetchSession.
 """
 
@@ -22,9 +22,9 @@ from kafka_sidecar.wire.messages.fetch import FetchRequest, FetchTopic, Forgotte
 MAX_SESSIONS: Final = 1_000
 # FetchSession's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS.
 EVICTION_SECONDS: Final = 120.0
-# How old the size of the smallest session may be: who has none asks twice a second, and all sessions would be looked at each time.
+# How old the size of the smallest session may be: a client without one asks twice a second, and all sessions would be looked at each time.
 SMALLEST_SECONDS: Final = 1.0
-# So often all partitions of a session are looked at, and asked where they begin: a consumer at the end is told a minute later
+# So often all partitions of a session are looked at, and asked where they begin: a consumer at the end learns a minute later
 # at most. Retention moves that every few minutes.
 WALK_SECONDS: Final = 30.0
 # A consumer may read many partitions, not without bound; nor may all of them together: each takes about 300 bytes here.
@@ -42,7 +42,7 @@ Key = tuple[Topic, int]
 
 @dataclass(slots=True)
 class CachedPartition:
-    """One partition that is read, and what its consumer was last told."""
+    """One partition that is read, and what its consumer last got of it."""
 
     topic: Topic
     index: int
@@ -57,7 +57,7 @@ class CachedPartition:
         self._found = ref(partition)
 
     def quiet_partition(self, now: float) -> Partition | None:
-        """The partition, if there is nothing in it that its consumer has not been told."""
+        """The partition, if its consumer has got everything of it."""
         if self._found is None or self.offset != self.sent_high_watermark or self.leader_epoch > 0:
             return None
         partition = self._found()
@@ -133,7 +133,7 @@ class FetchSessionCache:
 
     When there is no room, a new session takes the place of one that nobody has used for EVICTION_SECONDS, or of
     one that is older than that and smaller than itself; where there is none of these it is not made. Its consumer
-    is told session 0, and sends whole requests.
+    gets session 0, and sends whole requests.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""An answer that comes later, without a turn of the loop between its coming and its being told."""
+"""An answer that comes later, without a turn of the loop before it is passed on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Promise(Generic[T]):
-    """Resolved once, told once. For answers that a callback completes; a coroutine needs none."""
+    """Resolved once, passed on once. For answers that a callback completes; a coroutine needs none."""
 
     __slots__ = ("_arguments", "_callback", "_value", "resolved")
 

@@ -85,7 +85,7 @@ class FetchRedirects:
         self.last_asked_at = 0.0
 
     def refuses(self, client: ClientConnection, partition: Hashable, version: int) -> bool:
-        """Whether a consumer is told that another member leads the partition, in this version of the fleet."""
+        """Whether a consumer is sent to another member that leads the partition, in this version of the fleet."""
         told = self._told.setdefault(client, {})
         known = told.get(partition)
         if known == version or (known is None and len(told) >= MOST_PARTITIONS):
@@ -95,7 +95,7 @@ class FetchRedirects:
         return True
 
     def names_replica(self, client: ClientConnection, partition: Hashable, now: float) -> bool:
-        """Whether a consumer is told that it is to read from the replica in its rack (KIP-392)."""
+        """Whether a consumer is sent to the replica in its rack (KIP-392)."""
         told = self._replica_told.setdefault(client, {})
         at = told.get(partition)
         if (at is not None and now - at < REPLICA_SECONDS) or (at is None and len(told) >= MOST_PARTITIONS):

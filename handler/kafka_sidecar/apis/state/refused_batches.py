@@ -1,9 +1,9 @@
 """Behind a batch that was refused for a moment nothing of its producer is taken, until that batch is back.
 
 A Kafka producer sends several batches of a partition before it has the first answer. Where one of them is refused and is to be sent
-again, those behind it have left already. The partition may take batches again when they come: it was opened anew, say, or another
+again, those behind it have left already. The partition may take batches again when they come: it was opened again, say, or another
 member has left. One that was taken then would stand before the refused batch in the log, and a log that knew nothing of the
-producer would refuse that one for ever (OUT_OF_ORDER_SEQUENCE_NUMBER, which librdkafka takes for fatal).
+producer would always refuse that one (OUT_OF_ORDER_SEQUENCE_NUMBER, which librdkafka takes for fatal).
 
 A connection keeps the order of requests, so what was behind the refused batch comes before its second try.
 

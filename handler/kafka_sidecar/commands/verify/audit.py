@@ -1,6 +1,6 @@
 """One partition, entry by entry: every index accounted for, every batch looked at. Pure.
 
-What is told of offsets is what a Kafka consumer would see. A fault is what it could not be given, or would be given twice.
+Offsets are those that a Kafka consumer would see. A fault is what it could not be given, or would be given twice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Severity(StrEnum):
 
 
 class Kind(StrEnum):
-    """What can be found. In the order in which they are told."""
+    """What can be found, in the order of the report."""
 
     REPEATED = "repeated indexes"
     NO_INDEX = "entries without an index"

@@ -34,7 +34,7 @@ WIDTH: Final = 30
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyOptions:
     topics: tuple[str, ...]
-    namespace: str  # of which all topics are meant; empty for none
+    namespace: str  # for all its topics; empty for none
     partition: int | None
     json: bool
 

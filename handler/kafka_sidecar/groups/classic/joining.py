@@ -36,7 +36,7 @@ def join(group: ClassicGroup, now: Now, request: MemberJoin, response_future: Re
     elif request.member_id == UNKNOWN_MEMBER_ID:
         _join_new_member(group, now, request, response_future)
     elif request.member_id in group.roster.pending and request.instance_id is not None:
-        # Only dynamic members are told to come again.
+        # Only dynamic members are asked to join again.
         group.reply(response_future, JoinResult(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id))
     elif request.member_id in group.roster.pending:
         _add_member_then_rebalance(group, now, request, request.member_id, response_future)
@@ -131,11 +131,11 @@ def _replace_static(group: ClassicGroup, now: Now, request: MemberJoin, member: 
     group.reset_session_timeout(member, now)
     group.update(member, request)
     if group.state is State.STABLE and group.roster.select_protocol() == group.protocol:
-        # Nothing changes for the others, but its new id must be stored before it is told.
+        # Nothing changes for the others, but its new id must be stored before it gets it.
         if request.may_skip_assignment:
             answer = group.join_response(member)._replace(skip_assignment=group.leader == member.member_id)
         else:
-            # It must not take itself for the leader and assign anew (KIP-814).
+            # It must not take itself for the leader and assign again (KIP-814).
             answer = group.join_response(member)._replace(leader=old_leader, members=())
         assignments = {other.member_id: other.assignment for other in group.members.values()}
         group.effects.append(StoreGroup(assignments, AnswerStaticMember(response_future, answer, replaced)))

@@ -116,7 +116,7 @@ class ClassicGroup:
 
     @property
     def awaits_somebody(self) -> bool:
-        """Whether a member was told to come again with the id that it was given."""
+        """Whether a member was asked to join again with the id that it was given."""
         return bool(self.roster.pending)
 
     @property
@@ -171,7 +171,7 @@ class ClassicGroup:
             self._complete_join(now)
 
     def _complete_join(self, now: Now) -> None:
-        """The join phase ends: whoever has not come is out, but for static members."""
+        """The join phase ends: members that have not joined are out, but for static ones."""
         self.window.close()
         for member in list(self.members.values()):
             if member.awaiting_join is None and member.instance_id is None:
@@ -197,7 +197,7 @@ class ClassicGroup:
         self._sync_at = now.clock + self.roster.rebalance_seconds
 
     def _elect(self) -> bool:
-        """The leader is one who has joined."""
+        """The leader is one that joined."""
         if self.leader is not None and self.members[self.leader].awaiting_join is not None:
             return True
         joined = next((member.member_id for member in self.members.values() if member.awaiting_join is not None), None)
@@ -347,11 +347,11 @@ class ClassicGroup:
         return None
 
     def end_for_upgrade(self) -> None:
-        """A consumer group takes its place: whoever waits is to join that."""
+        """A consumer group takes its place: members that wait are to join that."""
         self.die(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def die(self, error: ErrorCode) -> None:
-        """The group is deleted, or its coordinator's term is over: all that wait are told."""
+        """The group is deleted, or its coordinator's term is over: all that wait are answered."""
         for member in self.members.values():
             self.reply(member.awaiting_join, JoinResult(error, member.member_id))
             self.reply(member.awaiting_sync, SyncResult(error))
@@ -363,7 +363,7 @@ class ClassicGroup:
     # --- time
 
     def tick(self, now: Now) -> list[str]:
-        """Do what is due. Says who is out, and why, a sentence each."""
+        """Do what is due. Returns a sentence for each member that is out, and why."""
         said: list[str] = []
         if self._session_at is not None and self._session_at <= now.clock:
             said += self._end_sessions(now)
@@ -417,7 +417,7 @@ class ClassicGroup:
         member.rebalance_timeout = request.rebalance_timeout
 
     def await_join(self, member: Member, response_future: ResponseFuture) -> None:
-        """This JoinGroup waits for the rebalance. An earlier one of the member, if it still waits, is told to ask again."""
+        """This JoinGroup waits for the rebalance. An earlier one of the member that still waits gets an error, and comes again."""
         self.reply(member.awaiting_join, JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         member.awaiting_join = response_future
 

@@ -29,7 +29,7 @@ class MemberJoin(NamedTuple):
     rebalance_timeout: int
     protocol_type: str
     protocols: Protocols
-    needs_member_id: bool  # KIP-394: who comes without one is given one and asked to come again
+    needs_member_id: bool  # KIP-394: a member without one is given one and asked to join again
     may_skip_assignment: bool  # KIP-814
     new_member_id: str  # its id if it is new
 

@@ -9,7 +9,7 @@ from kafka_sidecar.wire.error_code import ErrorCode
 class Roster:
     def __init__(self) -> None:
         self.members: dict[str, Member] = {}  # in the order in which they came: leaders assign by it
-        self.pending: dict[str, float] = {}  # told to come again with the id they were given, until then
+        self.pending: dict[str, float] = {}  # asked to join again with the id they were given, until then
         self._static: dict[str, str] = {}
         self._supported: dict[str, int] = {}
 

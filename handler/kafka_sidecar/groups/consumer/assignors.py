@@ -123,7 +123,7 @@ class _Uniform:
         return moved
 
     def _move(self, pool: _Pool, rich: str, poor: str) -> None:
-        """The last partition of the topic of which it has most."""
+        """The last partition of the topic that it has most partitions of."""
         parts = pool.parts[rich]
         topic_id = max(parts, key=lambda topic: (len(parts[topic]), topic))
         index = max(parts[topic_id])
@@ -144,7 +144,7 @@ class _Uniform:
 
 
 def _pools(members: Members, counts: Counts) -> list[_Pool]:
-    """The topics by who is subscribed to them; those with the fewest subscribers first, who have the least choice."""
+    """The topics by their subscribers; those with the fewest first, for these have the least choice."""
     kinds: dict[frozenset[uuid.UUID], list[str]] = {}
     for member, subscriber in members.items():
         kinds.setdefault(subscriber.topics, []).append(member)

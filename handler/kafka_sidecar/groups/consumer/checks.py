@@ -9,7 +9,7 @@ from kafka_sidecar.groups.records import write_value
 from kafka_sidecar.groups.records.consumer import MemberMetadataValue
 from kafka_sidecar.wire.error_code import ErrorCode
 
-# As large as a record may be in Kafka, unless it is told otherwise (message.max.bytes).
+# As large as a record may be in Kafka, unless it is set otherwise (message.max.bytes).
 MEMBER_BYTES: Final = 1_000_000
 KEY_BYTES: Final = 32_767  # as long as the text in a record's key can be
 UNKNOWN: Final = MemberMetadataValue(None, None, "", "", (), None, -1, None, None)
@@ -48,7 +48,7 @@ def check_metadata(member_id: str, metadata: MemberMetadataValue, topics: Topics
 def check_epoch(member: ConsumerMember, request: MemberHeartbeat) -> None:
     if request.epoch == member.epoch:
         return
-    # The answer that told it the new epoch may have been lost.
+    # The answer with the new epoch may have been lost.
     owns_no_more = request.owned is not None and all(
         indexes <= member.current.assigned.get(topic_id, frozenset()) for topic_id, indexes in request.owned.items()
     )

@@ -87,7 +87,7 @@ class ConsumerGroup:
         self._waits_since: dict[str, float] = {}
 
     def load(self, stored: dict[Key, Value], now: Now) -> None:
-        """Become what a term before has stored. All that is due begins anew."""
+        """Become what a term before has stored. All timers begin again."""
         self.group_state.load(stored)
         for member in self.members.values():
             self.reset_session_timeout(member, now)
@@ -163,7 +163,7 @@ class ConsumerGroup:
         return self.group_state.deletion()
 
     def die(self, error: ErrorCode) -> None:
-        """Nobody waits for it: all its answers are told when they are stored, or can't be."""
+        """Nobody waits for it: all its answers leave when they are stored, or can't be."""
 
     # --- ConsumerGroupHeartbeat
 

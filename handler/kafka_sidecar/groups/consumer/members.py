@@ -57,7 +57,7 @@ class RequiredTopics(NamedTuple):
 
 
 class InvalidRegex(Exception):
-    """Not a regular expression, in the words of who has read it."""
+    """Not a regular expression, in the words of its parser."""
 
 
 class Topics(Protocol):

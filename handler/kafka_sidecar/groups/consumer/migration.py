@@ -47,7 +47,7 @@ def to_consumer(group: ClassicGroup, fresh: ConsumerGroup, now: Now) -> None:
         fresh.group_state.set_target(member.member_id, member.current.assigned)
         fresh.reset_session_timeout(member, now)
     fresh.group_state.set_target_epoch(group.generation)
-    # One more: if the member that caused this is never heard of again, the others are still assigned anew.
+    # One more: if the member that caused this is never heard of again, the others are assigned all the same.
     fresh.continue_from_epoch(group.generation + 1)
 
 

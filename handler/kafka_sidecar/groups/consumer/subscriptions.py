@@ -13,7 +13,7 @@ from kafka_sidecar.groups.consumer.group_state import GroupState
 from kafka_sidecar.groups.consumer.members import NO_PARTITIONS, ConsumerMember, InvalidRegex, RequiredTopics, Topics
 from kafka_sidecar.groups.records.consumer import Assignment, RegularExpressionValue
 
-# A resolution that takes more than a record is not stored: every term resolves anew.
+# A resolution that takes more than a record is not stored: every term resolves again.
 STORED_NAMES_BYTES: Final = 1_000_000
 
 Subscription = tuple[tuple[str, ...], frozenset[str]]  # names, and what a regular expression has found

@@ -43,7 +43,7 @@ def read_subscription(value: bytes) -> Subscription:
 
 
 def subscribed_topics(value: bytes) -> tuple[str, ...]:
-    """The topics alone, of which every version is the beginning."""
+    """The topics alone: every version begins with them."""
     try:
         reader = Reader(value)
         reader.number(">h")

@@ -313,7 +313,7 @@ class Fold:
         return self.next_offset if self.knows_next_offset else self.follows_offset
 
     def check_count(self, position: Position, last_index: int, content: Content) -> None:
-        """Raises EntryUnreadable where another writer has told the broker of fewer records than it wrote. A sidecar's own is an alarm."""
+        """Raises EntryUnreadable where another writer counted fewer records to the broker than it wrote. A sidecar's own is an alarm."""
         if content.is_foreign and last_index - content.offset_count + 1 < (self._least_offset or 0):
             raise CountedFewer(position, content)
 
@@ -323,7 +323,7 @@ class Fold:
         return is_first and content.is_foreign and content.offset_count > 1
 
     def begin_behind(self, position: Position, last_index: int, content: Content) -> Folded:
-        """Begin behind an entry that `lacks_proof`: who reads what stood before knows where it begins, and what came of it.
+        """Begin behind an entry that `lacks_proof`: a fold that reads what stood before knows where it begins, and what came of it.
 
         Its transactions count nevertheless. Where it says that it begins is the least that they can be open from.
         """

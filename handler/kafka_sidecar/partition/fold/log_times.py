@@ -30,7 +30,7 @@ class LogTimes:
         self._expiry_ms = expiry_ms
         self.marks: deque[Mark] = deque()
         self._last_at = self._next_at = 0  # of the last mark, and from when on there is another
-        self.expired_to = NOWHERE  # who has written nothing behind it has expired
+        self.expired_to = NOWHERE  # a producer that wrote nothing behind it has expired
 
     def note(self, position: Position, at: int) -> None:
         """The broker stored this entry at that time. Entries come in order, but for some that are read once more."""
@@ -53,12 +53,12 @@ class LogTimes:
             self.note(mark.position, mark.at)
 
     def learn(self, later: LogTimes) -> None:
-        """Who has expired for one of both has expired."""
+        """A producer that has expired for one of both has expired."""
         self.expired_to = max(self.expired_to, later.expired_to)
         self.go_on(later.marks)
 
     def _expire(self, now: int) -> None:
-        """The last mark of those that are old enough stays: whoever goes on from marks that were kept knows as much."""
+        """The last mark of those that are old enough stays: a fold that goes on from stored marks knows as much."""
         while len(self.marks) > 1 and self.marks[1].at <= now - self._expiry_ms:
             self.marks.popleft()
         if self.marks[0].at <= now - self._expiry_ms:

@@ -55,7 +55,7 @@ class PackedStates:
         return self._rows > 0 and self._find(self._pages[self._page_of(producer_id)], producer_id) is not None
 
     def that_follow(self) -> Iterator[tuple[int, ProducerState]]:
-        """Those of which earlier batches are missing."""
+        """Those whose earlier batches are missing."""
         for page in self._pages:
             for producer_id, begin, end in _rows(page):
                 if page[begin + _HEAD_BYTES] & _FOLLOWS:
@@ -118,7 +118,7 @@ class PackedStates:
         return _place(page, found[0] + _HEAD_BYTES, found[1])
 
     def expire_first(self, is_known: Callable[[int], bool]) -> None:
-        """A producer of which nothing was known when it came had expired before, unless it is known now."""
+        """A producer that was unknown when it came had expired before, unless it is known now."""
         for number, page in enumerate(self._pages):
             flags = [begin + _HEAD_BYTES for one, begin, _ in _rows(page) if page[begin + _HEAD_BYTES] & _FIRST and not is_known(one)]
             if flags:

@@ -16,7 +16,7 @@ REMEMBERED_BATCHES: Final = 5
 # Of a batch that was replicated from another cluster: no place in this log tells how it is judged. All that stands before it does.
 THE_PAST: Final = Position(-2, -2)
 
-# Of a producer of which only the epoch is known, from a marker: it may begin anywhere.
+# Only the epoch of this producer is known, from a marker: it may begin anywhere.
 ANY_SEQUENCE: Final = -2
 
 
@@ -28,7 +28,7 @@ class WrittenBatch(NamedTuple):
 
 
 class Unjudged(NamedTuple):
-    """A batch of which this fold does not know whether others have accepted it."""
+    """A batch that others may have accepted or not: this fold does not know."""
 
     batch: BatchSequence  # of a marker, ANY_SEQUENCE
     base_offset: int

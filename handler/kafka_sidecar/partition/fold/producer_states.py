@@ -3,7 +3,7 @@
 awake ── others write, or a while has passed ──▶ asleep ── it writes again ──▶ awake
                                                    └── producer.id.expiration.ms later ──▶ expired
 
-The place of a state says which entries its producer did not write, and is the same for all that fold a log. Who has expired is not: each
+The place of a state says which entries its producer did not write, and is the same for all that fold a log. Which have expired is not: each
 notes times of its own. So what a writer knew, of a producer that has expired here, gets no later place. It is spared instead.
 """
 
@@ -33,7 +33,7 @@ AWAKE_SHARE: Final = 4
 # At a time.
 _SWEPT_PAGES: Final = 16
 _PUT_TO_SLEEP: Final = 64
-# Python never makes a dictionary smaller. One that has held more than this is made anew when most have left it.
+# Python never makes a dictionary smaller. One that has held more than this is made again when most have left it.
 _WIDE: Final = 64
 
 
@@ -56,7 +56,7 @@ class ProducerMemory:
         self.expiry_ms = expiry_ms
         self._most_awake = most_awake
         self._folds = 0  # when they were counted
-        self.awake = 0  # about: counted anew once in some seconds
+        self.awake = 0  # about: counted again once in some seconds
         self.used = 0  # bytes, when they were counted
 
     @property
@@ -88,7 +88,7 @@ class ProducerStates:
 
     def __init__(self, memory: ProducerMemory, transactions: TransactionVerdicts | None) -> None:
         self._memory = memory
-        self._transactions = transactions  # who has one open does not expire
+        self._transactions = transactions  # a producer with an open one does not expire
         self._asleep = PackedStates()
         self.times = LogTimes(memory.expiry_ms)
         self._swept_to = self._sweeping_to = self.times.expired_to
@@ -166,7 +166,7 @@ class ProducerStates:
                 yield producer_id, state
 
     def that_follow(self) -> Iterator[tuple[int, ProducerState]]:
-        """Those of which earlier batches are missing. They may go on while this is read."""
+        """Those whose earlier batches are missing. They may go on while this is read."""
         awake = list(self.awake.items())
         for producer_id, state in chain(self._asleep.copy().that_follow(), awake):
             if state.follows is not None and not self._has_expired(producer_id, state.at):
@@ -193,7 +193,7 @@ class ProducerStates:
         later.times, later._spared = self.times, self._spared
 
     def expire_first(self, earlier: ProducerStates) -> None:
-        """A producer of which nothing was known when it came had expired before, unless the earlier ones know it."""
+        """A producer that was unknown when it came had expired before, unless the earlier ones know it."""
         for producer_id, state in self.awake.items():
             if state.is_first and not earlier.has_unexpired(producer_id):
                 state.has_expired = True

@@ -2,11 +2,11 @@
 
 The rules are those of ProducerAppendInfo and ProducerStateEntry: the last five batches of a
 producer are remembered, a batch equal to one of them is a duplicate and is answered with the offset
-it got then; otherwise the sequence must follow the last one. A producer of which nothing is known
+it got then; otherwise the sequence must follow the last one. A producer that is not known
 may begin anywhere: its state may have expired.
 
 A fold that began in the middle of a log does not know what stood before. So there are two tables. `states` has what every fold comes
-to, wherever it began: verdicts are told from nothing else. `unsure` has producers whose batches are here, and can't be judged here:
+to, wherever it began: verdicts come from nothing else. `unsure` has producers whose batches are here, and can't be judged here:
 
     batch whose writer had folded up to where this fold began, or further ──▶ states
     batch whose writer had folded less far ──▶ unsure ──▶ states     when a later batch, or an earlier part of the log, tells enough
@@ -64,7 +64,7 @@ class Verdict(NamedTuple):
 
 ACCEPTED: Final = Verdict(ErrorCode.NONE, -1)
 OUT_OF_ORDER: Final = Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
-# No verdict: what tells it stands further back in the log. Never told to a client as it is.
+# No verdict: the reason for one stands further back in the log. No client ever gets it as it is.
 UNJUDGED: Final = Verdict(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
 
@@ -74,10 +74,10 @@ class ProducerTable:
     def __init__(self, memory: ProducerMemory | None = None, transactions: TransactionVerdicts | None = None) -> None:
         self.memory = memory or ProducerMemory()
         self.states = ProducerStates(self.memory, transactions)
-        self.unsure: dict[int, UnsureProducer] = {}  # those of which not enough is known; none is in both
+        self.unsure: dict[int, UnsureProducer] = {}  # too little is known of these; none is in both
         # What stood before is gone from the log: of who wrote there nothing is known, as of one that has expired.
         self.begins_expired = False
-        # Who is in none of both has not written for long: it may begin anywhere. Else it may have, before all that was folded.
+        # A producer that is in none of both has not written for long: it may begin anywhere. Else it may have, before all that was folded.
         self.knows_the_past = False
 
     def __len__(self) -> int:
@@ -279,7 +279,7 @@ class ProducerTable:
             if known.epoch >= 0:
                 self.states.put_though_old(producer_id, ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known)))
         elif state.at <= folded_to and (state.epoch, state.last) == known:
-            state.at = folded_to  # whoever began to fold behind that batch knows it as of here
+            state.at = folded_to  # a fold that began behind that batch knows it as of here
             state.has_expired = state.is_first = False
         elif state.has_expired and known.epoch >= 0:
             self.states.put_though_old(producer_id, _judged_again(producer_id, state, folded_to, known))
@@ -339,7 +339,7 @@ class ProducerTable:
     def append(
         self, producer_id: int, state: ProducerState, first: int, last: int, base_offset: int, position: Position, max_timestamp: int
     ) -> None:
-        """Record the next batch of a producer in its epoch, of which `state` is known."""
+        """Record the next batch of a producer in its epoch, whose `state` is known."""
         state.last = last
         state.max_timestamp = max_timestamp
         state.at = position

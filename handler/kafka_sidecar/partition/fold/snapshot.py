@@ -101,7 +101,7 @@ def restore(found: DecodedSnapshot, fold: Fold, transactions: TransactionTable) 
 
 
 def _for_sidecars_of_0_2(producers: KnownProducers) -> Iterator[pb.Producer]:
-    """They know as many as this, and take one of which nobody is sure for what its last batches say."""
+    """They know as many as this, and take a doubtful one for what its last batches say."""
     asleep = islice(producers.asleep.items(), max(0, MAX_PRODUCERS_IN_0_2 - len(producers.awake)))
     for producer_id, state in chain(asleep, producers.awake):
         yield _producer(producer_id, state)

@@ -1,7 +1,7 @@
 """Transactions of one partition: which are open, which were aborted and where, and what came too late. Pure.
 
 Each transaction of a producer has a number, greater than those before it, that its batches and its marker carry. What comes behind its
-marker is told by it, whoever wrote it and however late. What others than sidecars wrote has none: it is believed.
+marker is known by it, by any writer and however late. What others than sidecars wrote has none: it is believed.
 
 A producer has one open transaction. If the next one begins in this log, and no marker has ended the one before, that one is left open:
 its marker went to another log, or was never written (docs/adr/0028-names-of-two-namespaces.md). It ends by its own marker alone.
@@ -21,7 +21,7 @@ from kafka_sidecar.partition.fold.left_open import ByProducer, LeftOpen, Undone
 from kafka_sidecar.partition.log.basis import NO_TRANSACTION
 from kafka_sidecar.pulsar.entry import Position
 
-# Producers of which it is remembered which transaction has ended: those that have ended one last.
+# Producers whose last ended transaction is remembered: those that have ended one last.
 MAX_ENDED: Final = 10_000
 ENDED_BYTES: Final = 150
 ABORTED_BYTES: Final = 32
@@ -251,7 +251,7 @@ class TransactionTable(TransactionVerdicts):
 
     def recall_at(self, offset: int, earlier: TransactionTable) -> None:
         """The same of a table that has seen that part, and had come to `offset`. It counts when this one has come there too: before that,
-        transactions of which it says that they have ended have batches that are still to be folded.
+        some transactions that it calls ended have batches that are still to be folded.
         """
         self.to_recall.append((offset, earlier))
 
@@ -287,7 +287,7 @@ class TransactionTable(TransactionVerdicts):
             self.ended.popitem(last=False)
 
     def aborted_between(self, begin: int, end: int) -> list[AbortedTransaction]:
-        """Those of which a consumer that reads these offsets has to know, as Kafka finds them (TransactionIndex.collectAbortedTxns)."""
+        """Those that a consumer which reads these offsets has to know, as Kafka finds them (TransactionIndex.collectAbortedTxns)."""
         found = []
         for number in range(bisect.bisect_left(self.aborted_last, begin), len(self.aborted_last)):
             if self.aborted_first[number] < end:

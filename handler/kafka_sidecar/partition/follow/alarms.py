@@ -1,4 +1,4 @@
-"""A log that contradicts itself is a reason to call someone, unless it is another one: its topic was deleted and made anew."""
+"""A log that contradicts itself is a reason to call someone, unless it is another one: its topic was deleted and made again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _asking: set[asyncio.Task[None]] = set()
 
 
 def raise_alarm(name: str, log_: EntryLog, alarm: IndexAlarm) -> None:
-    """The partition has ended for it: nothing is served of a log in doubt. What it was is told a moment later."""
+    """The partition has ended for it: nothing is served of a log in doubt. What it was is said a moment later."""
     task = asyncio.get_running_loop().create_task(_judge(name, log_, alarm))
     _asking.add(task)
     task.add_done_callback(_asking.discard)

@@ -1,4 +1,4 @@
-"""What is in an entry that a partition reads, whoever reads it for the partition."""
+"""What is in an entry that a partition reads, by whichever reader."""
 
 from __future__ import annotations
 

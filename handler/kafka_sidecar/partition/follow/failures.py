@@ -1,8 +1,8 @@
 """Entries at which the sidecar itself has failed.
 
-An exception nobody thought of, while an entry is folded, ends the partition's object, and the next request
+An unforeseen exception, while an entry is folded, ends the partition's object, and the next request
 opens another. An entry at which that has happened twice is treated as one that can't be read: an error to
-consumers at its offset, and a counter. So it is never passed over, and never opens partitions for ever.
+consumers at its offset, and a counter. So it is never passed over, and never opens partitions without end.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from kafka_sidecar.partition.fold.fold import Fold
 from kafka_sidecar.partition.fold.log_times import MARKS
 from kafka_sidecar.pulsar.entry import Position
 
-# Who has written nothing for so long falls asleep.
+# A producer that has written nothing for so long falls asleep.
 ASLEEP_AFTER_SECONDS: Final = 30.0
 # To read the last entry means to read on for some seconds.
 LEAST_SECONDS: Final = 60.0

@@ -27,7 +27,7 @@ class ReadEntry(NamedTuple):
 async def end_before(log_: EntryLog, position: Position) -> int:
     """The offset behind the entry that readers are given before this one, or behind a marker where none is left; 0 where nothing is.
 
-    It tells where an entry begins of which only its writer says how many records are in it. May raise PulsarError.
+    It tells where an entry begins whose count of records only its writer knows. May raise PulsarError.
     """
     stats = await log_.stats()
     before = stats.entry_before(position)

@@ -29,7 +29,7 @@ class _WrittenMeanwhile(Exception):
 
 
 class MustOpenAgain(Unavailable):
-    """The log ends elsewhere than the partition's fold. Its topic was deleted and made anew, or retention has taken entries before the
+    """The log ends elsewhere than the partition's fold. Its topic was deleted and made again, or retention has taken entries before the
     tail reader brought them.
     """
 

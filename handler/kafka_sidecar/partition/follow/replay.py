@@ -1,6 +1,6 @@
 """What producers wrote before the fold began: known before the first append to which it matters, and further back when a verdict needs it.
 
-A partition that is only read begins to fold a little before its last entry. Whether an append is a retry is told by what its producer
+A partition that is only read begins to fold a little before its last entry. Whether an append is a retry shows what its producer
 wrote before. So the first append with a producer waits for the first of these that is there:
 
     what was kept of the producers ──▶ a fold that goes on from there to where the partition's began
@@ -8,7 +8,7 @@ wrote before. So the first append with a producer waits for the first of these t
     retention has taken what stood behind that ──▶ a fold of all that is left
     nothing was kept ──▶ folds of what lies before, piece by piece, until the window is read
 
-What such an earlier fold knows the partition's fold learns. A producer of which the window tells too little waits: its append has
+What such an earlier fold knows the partition's fold learns. A producer about which the window says too little waits: its append has
 another piece read, until its verdict is certain, or the log has no more.
 """
 
@@ -90,11 +90,11 @@ class PartitionForReplay(Protocol):
 
 class SnapshotsForReplay(Protocol):
     async def look_up(self) -> KnownProducers | None:
-        """The surest of all that was kept of this log. Raises PulsarError where that can't be told."""
+        """The surest of all that was stored of this log. May raise PulsarError."""
         ...
 
     async def tells_all(self) -> bool:
-        """Whether what was kept has all that sidecars have written. Raises PulsarError where that can't be told now."""
+        """Whether what was kept has all that sidecars have written. May raise PulsarError."""
         ...
 
     def has_learnt(self) -> None:
@@ -281,7 +281,7 @@ class Replay:
         last = earlier.last_position
         assert last is not None
         try:
-            await self._read_to(last)  # whoever kept it had read further
+            await self._read_to(last)  # the sidecar that stored it had read further
             await self._read_on(earlier)
             return True
         except _TrimmedMeanwhile:

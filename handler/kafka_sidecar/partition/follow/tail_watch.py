@@ -50,7 +50,7 @@ class TailWatch:
         self._look = SupervisedTask("tail_watch", name, self._look_once)
 
     def note(self, position: Position | None) -> None:
-        """This entry stands in the log: another way than the tail reader has told it."""
+        """This entry stands in the log: it is known by another way than the tail reader."""
         if position is not None and (self._known is None or position > self._known):
             self._known = position
 

@@ -1,4 +1,4 @@
-"""Transactions that nobody has announced: who reads them first does it.
+"""Transactions that nobody has announced: the first reader does it.
 
 Those of others than this cluster's sidecars never are (KoP, replication). A sidecar announces its own before it writes them. Its record
 may be missing nevertheless: another fleet has another `groups.namespace`, or the internal topics are lost, or were restored from a copy.

@@ -44,7 +44,7 @@ _INT64: Final = 2**63
 
 class Basis(NamedTuple):
     """The knowledge of a writer when it sent an entry: how far it had folded the log, and what the producer's last batch was
-    there, for each batch of the entry. It stands in the entry, so that whoever begins to fold behind `folded_to` knows as much.
+    there, for each batch of the entry. It stands in the entry, so that a fold that begins behind `folded_to` knows as much.
     """
 
     folded_to: Position

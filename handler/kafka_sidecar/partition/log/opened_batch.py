@@ -37,7 +37,7 @@ def reading_records() -> Iterator[None]:
 
 
 def size_if_small(data: bytes | bytearray, most: int) -> int | None:
-    """The size of a batch without compression; None where it is more than so many bytes, or can't be told."""
+    """The size of a batch without compression; None where it is more than so many bytes, or is not known."""
     if len(data) > most:
         return None
     try:

@@ -135,7 +135,7 @@ class PulsarLog(EntryLog):
         raise Unavailable(f"the last {PULSAR_MARKERS_AT_MOST} entries of {topic} are markers")
 
     async def first_indexed(self) -> Position | None:
-        """By halves: the first ledger of which an entry has one, then the entry in it. An interceptor is switched while a broker
+        """By halves: the first ledger with an entry that has one, then the entry in it. An interceptor is switched while a broker
         restarts, and that begins a ledger.
         """
         ledgers = (await self.stats()).ledgers

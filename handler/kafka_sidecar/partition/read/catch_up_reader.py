@@ -2,7 +2,7 @@
 It ends at the last entry that the partition has folded. Consumers close to each other share it.
 
 What it has read ahead it holds itself, so no other consumer's data can push it out before it is
-read; what was taken moves to the shared cache, for whoever follows.
+read; what was taken moves to the shared cache, for those that follow.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class CatchUpReader(ConsumerEvents):
         self._finish(ErrorCode.NONE)
 
     def _evicted(self) -> None:
-        """Others need the room: what nobody has taken is dropped, and who comes for it gets another reader."""
+        """Others need the room: what nobody has taken is dropped. A fetch that comes for it gets another reader."""
         self._task.stop()
         self._ahead.clear()
         self._held.clear()
@@ -339,7 +339,7 @@ class CatchUpReader(ConsumerEvents):
         return max(folded_to, Position(folded_to.ledger, 0))  # a ledger was empty then: no reader can begin at entry −1
 
     async def _put_chunked(self, last: RawEntry, folded: Folded) -> None:
-        """Hold the message of which this is the last part."""
+        """Hold the message that this is the last part of."""
         try:
             data = await read_chunked(self._log, last)
         except EntryUnreadable as error:
@@ -356,7 +356,7 @@ class CatchUpReader(ConsumerEvents):
             self.done = True
             self.error = error
             self._let_go()
-            # A moment later: a waiting fetch may ask for another reader, in the middle of which this one is closed.
+            # A moment later: a waiting fetch may ask for another reader, which closes this one in the middle of it.
             asyncio.get_running_loop().call_soon(self._partition.changed)
 
     def _await_entry(self) -> None:

@@ -70,6 +70,6 @@ class CatchUpReaders:
             self._close(reader)
 
     def _close(self, reader: CatchUpReader) -> None:
-        if reader in self._readers:  # closing one tells waiting consumers, who may have closed others
+        if reader in self._readers:  # closing one wakes waiting consumers, which may have closed others
             self._readers.remove(reader)
         reader.close()

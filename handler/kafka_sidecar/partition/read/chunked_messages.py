@@ -1,4 +1,4 @@
-"""The message of which an entry is the last part. Its other parts are looked for before it, as far back as it takes."""
+"""The message that an entry is the last part of. Its other parts are looked for before it, as far back as it takes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]] = Weak
 
 class Parts:
     """The parts of one message in log order, as Pulsar's consumers take them (`ConsumerImpl.processMessageChunk`): a first part begins
-    the message anew, one that was sent twice is passed over, and one that is missing ends it. Pure.
+    the message again, one that was sent twice is passed over, and one that is missing ends it. Pure.
     """
 
     def __init__(self, uuid: bytes, producer: bytes) -> None:

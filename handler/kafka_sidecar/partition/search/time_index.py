@@ -80,7 +80,7 @@ class TimeIndex:
         self._bytes_in_last = 0
 
     def drop_before(self, log_start: int) -> None:
-        """Forget the stretches of which nothing is left."""
+        """Forget the stretches that retention has taken whole."""
         gone = 0
         for _, following in pairwise(self._bases):
             if following > log_start:

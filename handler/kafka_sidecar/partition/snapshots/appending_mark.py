@@ -72,7 +72,7 @@ class AppendingMark:
                 await self._states.store(key, b"")
 
     async def is_any_put(self) -> bool:
-        """Raises PulsarError where that can't be told."""
+        """May raise PulsarError."""
         for key in await self._states.names(self._prefix):
             if await self._counts(key):
                 return True

@@ -1,4 +1,4 @@
-"""What a partition's fold knows, kept in Pulsar where there are transactions: whoever opens the partition next goes on from there."""
+"""What a partition's fold knows, stored in Pulsar where there are transactions: the next sidecar that opens it goes on from there."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class FoldSnapshots:
         Where retention has taken what it tells of, nothing may be concluded while it can't be read. Else it saves time alone.
         """
         useless: list[DecodedSnapshot] = []
-        times_made_anew = 0 if self._values is None else self._values.times_made_anew  # before: it may be made anew while it is read
+        times_made_anew = 0 if self._values is None else self._values.times_made_anew  # before: it may be made again while it is read
         try:
             while (found := await self._find(from_the_start=transactions_behind == BEFORE_ALL)) is not None:
                 stored, since = found
@@ -124,7 +124,7 @@ class FoldSnapshots:
         self._kept_since, self._times_made_anew = since, times_made_anew
 
     def _must_be_kept_anew(self) -> bool:
-        """Whether something was hidden since it was kept, its topic was made anew, or it is so old that others may delete it."""
+        """Whether something was hidden since it was kept, its topic was made again, or it is so old that others may delete it."""
         if self._has_hidden:
             return True
         if self._kept_in is None or self._values is None:
@@ -193,7 +193,7 @@ class FoldSnapshots:
     async def _find(self, *, from_the_start: bool) -> tuple[DecodedSnapshot, float] | None:
         """The value that ends last, and since when it is there. `from_the_start`: of those that began there, if there are any.
 
-        Raises Unavailable where that can't be told.
+        Raises Unavailable where nobody knows.
         """
         if self._values is None:
             return None
@@ -308,7 +308,7 @@ class FoldSnapshots:
                 self._replace_found()
             best = await values.ends_last(from_the_start=is_from_the_start)
             is_best = best is None or not best[1].covers(extent) or (replaces and best[1].last == extent.last)
-            if is_best or self._has_hidden:  # else whoever knew more of the log may not have known what is hidden
+            if is_best or self._has_hidden:  # else the sidecar that knew more of the log may not have known what is hidden
                 data = await in_a_thread(lambda: packed.pack(snapshot.encode()))
                 await values.store(extent, data, tells_more=bool(snapshot.transactions.undone))
                 self._kept_since = asyncio.get_running_loop().time()

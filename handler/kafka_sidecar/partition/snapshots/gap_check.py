@@ -52,7 +52,7 @@ class GapCheck:
 
     async def _ask(self) -> None:
         gaps = -1
-        while gaps != self._gaps:  # what was told before a gap says nothing of it
+        while gaps != self._gaps:  # an answer from before a gap says nothing of it
             gaps = self._gaps
             if await self._is_lost():
                 self._partition.end_for(Unavailable(f"{self._name} lost entries behind {self._before} before they were read"))

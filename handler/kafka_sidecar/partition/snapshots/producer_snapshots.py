@@ -1,6 +1,6 @@
 """What a partition knows of its producers, kept in Pulsar: a retry is recognised after a restart, whatever was written since.
 
-    fold ── copy ──▶ encoded in a thread ──▶ kept value "producer-states:PARTITION" ──▶ whoever opens the partition next
+    fold ── copy ──▶ encoded in a thread ──▶ value "producer-states:PARTITION" ──▶ the next sidecar that opens the partition
 
 The sidecar that appends keeps it: before it begins to append, when a new ledger has begun or much was written, when a minute has passed,
 and when it closes the partition. All partitions of a process share a rate of bytes for that. One that only reads keeps nothing.
@@ -82,10 +82,10 @@ class ProducerSnapshots:
         self.keeping: asyncio.Task[None] | None = None  # what is on its way to Pulsar
 
     async def look_up(self) -> KnownProducers | None:
-        """What is surest of all that anybody has kept. Raises PulsarError where that can't be told: then nothing may be concluded."""
+        """What is surest of all that anybody has stored. After a PulsarError nothing may be concluded."""
         if self._values is None:
             return None
-        times_made_anew = self._values.times_made_anew  # before: it may be made anew while it is read
+        times_made_anew = self._values.times_made_anew  # before: it may be made again while it is read
         try:
             found = await self._surest(self._values)
         except (NotPermitted, Refused) as error:
@@ -170,7 +170,7 @@ class ProducerSnapshots:
             return
         if not self._is_of_use(now):
             self.has_begun = False
-            self._kept_to = None  # it is stored anew before the next batch, or at the end
+            self._kept_to = None  # it is stored again before the next batch, or at the end
             if self._is_gone:
                 self.begin(now)
         elif mark.is_overdue(now):
@@ -194,11 +194,11 @@ class ProducerSnapshots:
 
     @property
     def _is_gone(self) -> bool:
-        """Whether the topic was made anew since something was kept."""
+        """Whether the topic was made again since something was kept."""
         return self._values is not None and self._times_made_anew != self._values.times_made_anew
 
     async def tells_all(self) -> bool:
-        """Whether what was kept has all that sidecars have written. Raises PulsarError where that can't be told now."""
+        """Whether what was kept has all that sidecars have written. May raise PulsarError."""
         if self._mark is None or self._values is None:
             return True
         try:
@@ -287,7 +287,7 @@ class ProducerSnapshots:
         await self._delete_covered(values)
 
     async def _learn_of_who_began_with_it(self, values: SnapshotValues) -> None:
-        """Two sidecars may begin where nothing was kept, and the value that began earlier may be stored later. It would count for whoever
+        """Two sidecars may begin where nothing was stored, and the earlier value may be stored later. It would count for one that
         opens the partition, however far this sidecar goes on. Its own is stored by then: it may be closed before it has learnt.
         """
         is_better = self._knows_enough() and await self._is_known_better(values)

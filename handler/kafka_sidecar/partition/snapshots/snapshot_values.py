@@ -55,7 +55,7 @@ class SnapshotValues:
         return self._states.times_made_anew(self._prefix)
 
     async def surest(self) -> tuple[bytes, Extent] | None:
-        """The one that began earliest; of several, the one that ends last. Raises PulsarError where that can't be told."""
+        """The one that began earliest; of several, the one that ends last. May raise PulsarError."""
         return _surest(await self._there())
 
     async def ends_last(self, *, from_the_start: bool = False) -> tuple[bytes, Extent] | None:

@@ -213,7 +213,7 @@ def pass_on(waited: Iterable[tuple[Append, T]], take: Callable[[Append, T], None
     """Have those taken that have waited, in their order.
 
     Where one is refused for a moment, so is what its producer wrote behind it. Else room may come, say, between the two: the second
-    would stand in the log before the first, which would be out of order for ever.
+    would stand in the log before the first, which would stay out of order.
 
     Returns the producers to whom that has happened.
     """

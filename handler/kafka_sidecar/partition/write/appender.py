@@ -60,7 +60,7 @@ NO_ROOM: Final = ErrorCode.NOT_ENOUGH_REPLICAS
 
 
 class FoldedEntriesForAppender(Protocol):
-    """Who is to learn of what the appender folds."""
+    """What hears of that which the appender folds."""
 
     def add_own(self, base_offset: int, append: Append) -> None:
         """An entry of this appender's was folded by its receipt."""
@@ -184,7 +184,7 @@ class Appender:
         return is_next_of_producer(self._fold.producers, self._in_flight, producer_id, epoch, first_sequence)
 
     def append_next(self, append: Append, now: float) -> None:
-        """Append a batch of which `is_next` is true."""
+        """Append a batch for which `is_next` is true."""
         try:
             self._sender.begin(append, now)
         except Exception:
@@ -240,7 +240,7 @@ class Appender:
                 self._held.hold(append)
                 return
             if known.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._in_flight.last_of(append.producer_id) is not None:
-                # What is in flight may be out of order itself: the broker has refused a batch before it, of which this is a part.
+                # What is in flight may be out of order itself: the broker has refused a batch before it that this is a part of.
                 self._held.hold_for_others(append)
                 return
             if not known.accepted:
@@ -282,7 +282,7 @@ class Appender:
     # --- from the sender
 
     def on_let_go(self) -> None:
-        self._awaiting_fold.clear()  # reading brings them: by then an entry may have been taken apart, or numbered anew
+        self._awaiting_fold.clear()  # reading brings them: by then an entry may have been taken apart, or numbered again
 
     def on_failed(self, reason: SidecarError) -> None:
         log.warning("appending failed for good: %s", reason)
@@ -418,7 +418,7 @@ class Appender:
             self._resolve(content.writer_sequence, verdicts)
             return
         # It was taken apart since, and landed as a whole after all. A part that has landed before has its verdict, and one that was
-        # numbered anew is about to get one.
+        # numbered again is about to get one.
         for number, verdict in enumerate(verdicts):
             if verdict.base_offset >= 0 and content.writer_sequence + number in entries:
                 self._resolve(content.writer_sequence + number, (verdict,))
@@ -444,7 +444,7 @@ class Appender:
                 self._refuse_behind(append, error)
 
     def _refuse_behind(self, append: Append, error: ErrorCode) -> None:
-        """A producer is not told what became of a batch: nor of those that it has sent behind it.
+        """A producer does not hear what became of a batch: nor of those that it has sent behind it.
 
         Else it would send on when a later one is acknowledged. Then the log would hold more than five batches behind the first, and
         its retry would not be recognised.

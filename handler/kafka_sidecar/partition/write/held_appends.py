@@ -1,8 +1,8 @@
 """Appends that wait, in the order in which they came, until the log's end is known, or an earlier part of it.
 
 A batch whose sequence does not follow what is folded here may follow what another sidecar has written. A
-producer that is told OUT_OF_ORDER_SEQUENCE_NUMBER begins a new epoch and sends the same batch again, so
-nobody is told so before the log has been read to its end. Nor is anybody told anything while what its producer wrote is not known:
+producer that gets OUT_OF_ORDER_SEQUENCE_NUMBER begins a new epoch and sends the same batch again, so
+nobody gets it before the log has been read to its end. Nor does a batch get any answer while what its producer wrote is not known:
 then the log is read further back. Later appends of the same producer wait behind.
 """
 

@@ -1,6 +1,6 @@
 """Batches on their way: in entries that were sent, and those that wait to share the next one. Pure.
 
-    add ──▶ waiting ── next_entry ──▶ entries, by writer sequence ── remove ──▶ the requests are told
+    add ──▶ waiting ── next_entry ──▶ entries, by writer sequence ── remove ──▶ the requests' answers
 
 Each batch counts as one writer sequence, and an entry has that of its first. So an entry that the broker refuses as a whole can be
 taken apart, and its batches still come before those that were numbered behind it.
@@ -94,7 +94,7 @@ class BatchesInFlight:
         return in_flight[-1] if in_flight else None
 
     def before_first(self, append: Append) -> KnownProducer:
-        """What the producer's last batch was before all that are under way, for one of which nothing else is known.
+        """What the producer's last batch was before all that are under way, for a producer that is not known otherwise.
 
         It may begin anywhere. But what is sent behind its first batch must not count where that one does not land.
         """
@@ -110,7 +110,7 @@ class BatchesInFlight:
         return first is not None and is_later(append.first_sequence, first.first_sequence)
 
     def retry_target(self, append: Append) -> Append | None:
-        """The batch of which `append` is a client's retry."""
+        """The batch that `append` is a client's retry of."""
         in_flight = self._by_producer.get(append.producer_id, ())
         return next((pending for pending in in_flight if pending.is_retry_of(append)), None)
 
@@ -243,7 +243,7 @@ class BatchesInFlight:
         """
         if not any(entry.was_sent and writer_sequence <= reached for writer_sequence, entry in self.entries.items()):
             return
-        self.take_apart()  # else a batch would be numbered anew with those that share its entry
+        self.take_apart()  # else a batch would be numbered again with those that share its entry
         producers: set[int] = set()
         for writer_sequence, entry in list(self.entries.items()):
             producer_id = _producer_of(entry)

@@ -1,6 +1,6 @@
 """What a topic's configs ask of a batch: done to it, or the reason why it is refused (Kafka's LogValidator). Pure.
 
-A batch of which nothing is asked is never opened: its header says what there is to check.
+A batch that has to meet nothing is never opened: its header says what there is to check.
 """
 
 from __future__ import annotations

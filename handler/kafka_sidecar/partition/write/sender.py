@@ -48,7 +48,7 @@ _AS_IT_IS: Final = KAFKA.fields
 _AGAIN: Final = MessageMetadata(properties=[KeyValue(key=AGAIN_PROPERTY, value=b"")]).SerializePartialToString()
 # MessageMetadata of an entry: producer name, times, three properties. 160 bytes with the longest of each.
 METADATA_ALLOWANCE: Final = 256
-# While there is no producer: what its broker takes at most (maxMessageSize) is told when it opens.
+# While there is no producer: what its broker takes at most (maxMessageSize) is known when it opens.
 UNKNOWN_SIZE: Final = sys.maxsize
 
 

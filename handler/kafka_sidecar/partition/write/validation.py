@@ -1,6 +1,6 @@
 """Batches whose records have to be looked into, in the order in which they came.
 
-Most are of topics of which nothing is asked, and pass. A small one is looked into at once, by the appender. One that may take long goes to
+Most are of topics that ask for nothing, and pass. A small one is looked into at once, by the appender. One that may take long goes to
 a thread (`unfolding`), and all that come behind it in its partition wait for it: a batch never overtakes another.
 """
 

@@ -116,7 +116,7 @@ class VerifiedAppends:
         pass_on(waiting, lambda append, verify: self._go_on(append, verify, epoch, answer))
 
     def _refuse(self, waiting: list[tuple[Append, Verification]], epoch: int, answer: ErrorCode) -> None:
-        """The coordinator was asked about this epoch. For a producer that has begun anew meanwhile it is asked again."""
+        """The coordinator was asked about this epoch. For a producer that has begun again meanwhile it is asked again."""
         for append, verify in waiting:
             if append.epoch == epoch:
                 append.refuse(answer)
@@ -127,7 +127,7 @@ class VerifiedAppends:
         if append.epoch == epoch and append.producer_id not in self._waiting:
             append.transaction = number
             self._partition.append(append)
-        else:  # its producer has begun anew meanwhile
+        else:  # its producer has begun again meanwhile
             self.append(append, verify)
 
     async def _announce(self) -> None:

@@ -5,7 +5,7 @@
     batch=0000000000-0000000011/…                                          after compaction
     _staging/                                                              what is being written
 
-Readers pass over names that begin with `_`. A directory `batch=…` is renamed into place when all of it is written, so whoever reads the
+Readers pass over names that begin with `_`. A directory `batch=…` is renamed into place when all of it is written, so a reader of the
 archive has each record once or not yet; and how far the archive is stands in the archive.
 """
 
@@ -95,7 +95,7 @@ def united(contents: Iterable[Contents]) -> Contents:
 
 
 def made_anew(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Topics of which another one of the same name was archived."""
+    """Topics whose name another archived topic had."""
     return [topic for topic, one in sorted(now.items()) if one and before.get(topic, one) != one]
 
 

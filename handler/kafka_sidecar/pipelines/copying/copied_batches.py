@@ -1,6 +1,6 @@
 """The record batches of a Fetch answer, as they are produced again. Pure.
 
-A batch is passed on as its bytes where that gives the same records. Its records are put together anew where it begins before the first
+A batch is passed on as its bytes where that gives the same records. Its records are put together again where it begins before the first
 wanted offset, lacks records that compaction has removed (a produced batch must be full), carries the broker's time instead of its records'
 (LogAppendTime), is of an old magic, or is so small that requests would be the cost: many small ones become one.
 """
@@ -149,7 +149,7 @@ def _passed_on(header: BatchHeader, batch: memoryview) -> CopiedBatch:
 
 
 class _Merging:
-    """Records that are put together anew, until there are enough of them for a batch."""
+    """Records that are put together again, until there are enough of them for a batch."""
 
     def __init__(self, first: int) -> None:
         self._first = first

@@ -80,7 +80,7 @@ class Target:
         return cls(kafka, route, delivery, producer, leader, runs_leader)
 
     async def progress(self) -> Progress | None:
-        """What is committed, now that whoever wrote before has ended its transaction."""
+        """What is committed, now that the transaction of an earlier writer has ended."""
         return await until_it_succeeds(self._ask_progress, START_SECONDS)
 
     async def _ask_progress(self) -> Progress | None:

@@ -1,4 +1,4 @@
-"""The driver of a mirror: rounds of slices until everything has caught up, or for ever, and what is told of them."""
+"""The driver of a mirror: rounds of slices until everything has caught up, or without end, and what it says of them."""
 
 from __future__ import annotations
 

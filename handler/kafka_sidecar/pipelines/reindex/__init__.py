@@ -1,4 +1,4 @@
-"""Topics whose logs begin with entries that have no index, copied into topics of which every record has an offset.
+"""Topics whose logs begin with entries that have no index, copied into topics in which every record has an offset.
 
 source     the Pulsar cluster that is read by position, opened in a driver and in tasks
 heads      what of a partition has no index, and in which pieces it is read

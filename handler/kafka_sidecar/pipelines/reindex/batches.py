@@ -1,6 +1,6 @@
 """Rows of entries as the batches that are written, with the places of their records in their spans. Pure.
 
-An entry's batches are passed on as their bytes; small ones are put together anew, many entries in one. What is not compressed is now:
+An entry's batches are passed on as their bytes; small ones are put together again, many entries in one. What is not compressed is now:
 the messages of native producers were, as a whole.
 """
 

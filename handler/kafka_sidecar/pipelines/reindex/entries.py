@@ -1,7 +1,7 @@
 """Spark's data source for a log that Kafka clients can't read: pieces of it, by Pulsar's positions, read on the executors.
 
-A row is an entry, with its record batches as they would be served. Each piece has a row for its last entry, whatever came of it: who has
-that row knows that there is no more.
+A row is an entry, with its record batches as they would be served. Each piece has a row for its last entry, whatever came of it: with that
+row its reader knows that there is no more.
 """
 
 from __future__ import annotations

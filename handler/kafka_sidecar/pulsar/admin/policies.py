@@ -1,4 +1,4 @@
-"""Policies of a topic, by Pulsar's admin API. Before 2.11 brokers keep none unless they are told to."""
+"""Policies of a topic, by Pulsar's admin API. Before 2.11 brokers keep none unless they are set to."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class TopicAdmin:
             try:
                 await self._http.call("PUT", path_of(topic) + "/partitions", body=body, content_type=_TOPIC_METADATA)
             except Refused as error:
-                if ": 415 " in str(error) or "Cannot deserialize" in str(error):  # 2.9 reads a number, whatever it is told
+                if ": 415 " in str(error) or "Cannot deserialize" in str(error):  # 2.9 reads a number, whatever the header says
                     raise Refused("this Pulsar keeps no properties of topics: it must be 2.10 or later") from error
                 raise
         else:

@@ -1,7 +1,7 @@
 """What a native producer has encrypted: given to Kafka clients as it is stored, for only its own consumers have the key.
 
 An entry becomes one record at its last offset. Headers name the encryption; with `pulsar.metadata`, the entry's whole
-MessageMetadata, whoever has the key can decrypt the value.
+MessageMetadata, a consumer with the key can decrypt the value.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ class EncodedEntry(NamedTuple):
     fields: bytes  # of its MessageMetadata, encoded: those that say how to read it
     payload: bytes | bytearray
     max_timestamp: int  # of its records, whatever the header of their batch says
-    batch: bytes | bytearray  # as who reads the entry gets it, or with the same records in another compression
+    batch: bytes | bytearray  # as readers of the entry get it, or with the same records in another compression
     log_append_time: bool  # its time is the broker's, which is known when it is read
 
 

@@ -126,7 +126,7 @@ class PulsarFormat:
         if facts is not None and read_header(built).max_timestamp != max_timestamp:  # compaction took the one with the greatest time
             built = with_max_timestamp(built, max_timestamp)
         if attributes & LOG_APPEND_TIME:
-            built = with_log_append_time(built, max_timestamp)  # until who reads it knows better
+            built = with_log_append_time(built, max_timestamp)  # until a reader knows better
         return built if last == count - 1 else with_last_offset(built, count - 1)
 
 
@@ -175,7 +175,7 @@ def _greatest_time(metadata: MessageMetadata, payload: memoryview) -> int:
 
 
 def has_facts(metadata: MessageMetadata) -> bool:
-    """Whether the headers of an entry can be told without its messages, or nobody can read it."""
+    """Whether the headers of an entry can be known without its messages, or nobody can read it."""
     try:
         return _facts(metadata) is not None
     except ValueError:
