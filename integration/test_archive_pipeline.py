@@ -180,7 +180,7 @@ def test_a_topic_that_was_made_anew_is_not_added_to_an_archive(cluster: Cluster,
     admin.delete_topics([topic])[topic].result(20)
     create(cluster.kafka, topic)
     produce(cluster.kafka, topic, [b"other"] * 5)  # it has outgrown what was archived
-    with pytest.raises(CommandFailed, match=f"topic {topic} was made anew since it was archived"):
+    with pytest.raises(CommandFailed, match=f"topic {topic} was made again since it was archived"):
         archive_here(spark, cluster.kafka, topic, tmp_path / "archive")
 
 

@@ -151,7 +151,7 @@ def test_what_would_go_wrong_is_refused(kafka: KafkaNode, cluster: Cluster, spar
     wait_for(lambda: other not in admin.list_topics(timeout=10).topics)
     create(kafka.address, other, 1)
     produce(kafka.address, other, [b"a", b"b", b"c"])
-    assert "was made anew in the source" in pipeline_here(spark, *command, status=1)
+    assert "was made again in the source" in pipeline_here(spark, *command, status=1)
 
 
 def test_back_to_kafka_exactly_and_at_least_once(kafka: KafkaNode, cluster: Cluster, spark: SparkSession) -> None:

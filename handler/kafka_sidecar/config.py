@@ -48,12 +48,12 @@ class PulsarConfig:
 class KafkaConfig:
     listen: str = setting("127.0.0.1:9092", "Address and port for Kafka clients.")
     advertised: str = setting(
-        "", "host:port told to clients, by which it is a member of the fleet; empty for the address by which each client came."
+        "", "host:port that clients get, by which it is a member of the fleet; empty for the address by which each client came."
     )
     external_listen: str = setting("", "A second address and port, for clients that reach the sidecars at other addresses; empty for none.")
     external_advertised: str = setting(
         "",
-        "host:port told to clients that came to external_listen. Several separated by commas: a sidecar takes the one at its node_id, "
+        "host:port that clients of external_listen get. Several separated by commas: a sidecar takes the one at its node_id, "
         "counted from 0.",
     )
     node_id: int = setting(0, "The node id of this sidecar: one that no other of its fleet has.")
@@ -126,7 +126,7 @@ class GroupsConfig:
         1_440,
         "How long Pulsar keeps what was written to internal topics, after it is compacted. What counts stays for good. -1 keeps all.",
     )
-    offset_commit_timeout_ms: int = setting(5_000, "How long a commit waits to be stored; then the client is told to ask again.")
+    offset_commit_timeout_ms: int = setting(5_000, "How long a commit waits to be stored; then the client has to ask again.")
     offset_metadata_bytes: int = setting(4_096, "Largest metadata of a committed offset.")
     initial_rebalance_delay_ms: int = setting(3_000, "How long a new group waits for more members.")
     min_session_timeout_ms: int = setting(6_000, "Shortest session timeout a member may ask for.")
@@ -188,7 +188,7 @@ class LimitsConfig:
     handover_seconds: float = setting(
         5.0, "On SIGTERM, how long clients may take to go to the other sidecars; less where none comes any more."
     )
-    drain_seconds: float = setting(20.0, "After that, how long requests in work may take.")
+    drain_seconds: float = setting(20.0, "After that, how long requests in flight may take.")
     batches_per_entry: int = setting(
         100,
         "Batches of several producers that may share a Pulsar entry when many wait for one partition. 1 while sidecars of 0.1 "
@@ -196,7 +196,7 @@ class LimitsConfig:
     )
     replay_entries: int = setting(
         2_000,
-        "Entries of a partition read back before its first append of an idempotent producer, where nothing was kept of its producers: "
+        "Entries of a partition read back before its first append of an idempotent producer, where no snapshot of its producers is stored: "
         "to recognise retries.",
     )
     replay_bytes: int = setting(16 * 1024 * 1024, "The same in bytes.")

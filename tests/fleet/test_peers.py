@@ -84,7 +84,7 @@ async def test_a_sidecar_without_room_for_a_request_says_so(monkeypatch: pytest.
             await peers.forward(address, "me", b"large", "c")
         waiting = asyncio.create_task(peers.forward(address, "me", b"first", "c"))
         await asyncio.sleep(0.1)
-        with pytest.raises(PeerUnavailable, match="1 requests are in work"):
+        with pytest.raises(PeerUnavailable, match="1 requests are in flight"):
             await peers.forward(address, "me", b"second", "c")
         waiting.cancel()
 

@@ -293,7 +293,7 @@ async def test_an_index_that_comes_back_ends_the_partition_and_is_an_alarm_unles
     assert verdict.error is ErrorCode.KAFKA_STORAGE_ERROR
     assert partition.ended is ErrorCode.KAFKA_STORAGE_ERROR
     await asyncio.sleep(0.01)
-    assert ("ALARM" in caplog.text, "was deleted and made anew" in caplog.text) == (not anew, anew)
+    assert ("ALARM" in caplog.text, "was deleted and made again" in caplog.text) == (not anew, anew)
 
 
 async def test_offsets_missing_in_the_log_are_stepped_over() -> None:

@@ -216,7 +216,7 @@ class Housekeeper:
         if is_finite:
             reasons += [f"its broker does not know what was compacted of {one}" for one, stats in found.items() if not stats.is_held]
         if reasons and is_finite:
-            log.warning("%s is kept for ever from now on: %s", self._topic, reasons[0])
+            log.warning("%s is kept without end from now on: %s", self._topic, reasons[0])
             await self._be_kept(FOR_EVER)
         elif reasons:
             self._say(reasons[0])

@@ -121,7 +121,7 @@ def _retention(settings: Mapping[str, str], policies: Mapping[str, Any], namespa
         megabytes = int(settings.get("defaultRetentionSizeInMB", "0"))
         place = "defaultRetentionTimeInMinutes and defaultRetentionSizeInMB"
     if minutes != 0 and megabytes != 0:
-        return Finding(Severity.GOOD, "retention", f"{place}: {minutes} minutes, {megabytes} MB (-1 is for ever)")
+        return Finding(Severity.GOOD, "retention", f"{place}: {minutes} minutes, {megabytes} MB (-1 is no limit)")
     return Finding(
         Severity.FAULT, "retention",
         f"run pulsar-admin namespaces set-retention {namespace} --time 7d --size -1, or change {place}: neither time nor size may be 0, "
@@ -181,7 +181,7 @@ def _copies() -> Finding:
 def judge_groups(policies: Mapping[str, Any] | None, settings: Mapping[str, str], namespace: str) -> Finding:
     """Whether committed offsets are kept. Pure; `policies` is None where the namespace does not exist yet."""
     if policies is None:
-        return Finding(Severity.GOOD, "groups", f"{namespace} is made on first use, with retention for ever")
+        return Finding(Severity.GOOD, "groups", f"{namespace} is made on first use, with retention without end")
     seconds = policies.get("message_ttl_in_seconds")
     seconds = int(settings.get("ttlDurationDefaultInSeconds", "0")) if seconds is None else int(seconds)
     if seconds > 0:

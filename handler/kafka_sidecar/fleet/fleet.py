@@ -172,7 +172,7 @@ class Fleet:
         until = self._clock() + START_SECONDS
         while not await self._candidates.look_again():
             if self._clock() >= until:
-                log.warning("the other sidecars can't be looked for: clients are told of this one alone until they can")
+                log.warning("the other sidecars can't be looked for: Metadata names this one alone until they can")
                 break
             await asyncio.sleep(PING_SECONDS)
         self._introduce()

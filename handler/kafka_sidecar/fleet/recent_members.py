@@ -88,7 +88,7 @@ class RecentMembers:
         try:
             await within(LOAD_SECONDS, self._stored.all_now())
         except (PulsarError, TimeoutError) as error:
-            log.info("who has been a member of the fleet lately can't be told: %s", str(error) or "no answer")
+            log.info("the members of a moment ago can't be read: %s", str(error) or "no answer")
 
     def begin(self) -> None:
         """This sidecar is a member from now on."""

@@ -89,7 +89,7 @@ class _Control:
         if self.is_draining:
             raise Aborted("this sidecar stops")
         if len(self.works) >= MAX_WORKS:
-            raise Exhausted(f"{MAX_WORKS} requests are in work")
+            raise Exhausted(f"{MAX_WORKS} requests are in flight")
         if request.namespace:
             self._answers.heard_of(request.namespace)
         try:

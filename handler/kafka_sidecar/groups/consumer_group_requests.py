@@ -172,7 +172,7 @@ class ConsumerGroupRequests:
                     shard.handle(group, partial(group.refresh_topics, self._now()))
                 except Exception:
                     metrics.INTERNAL_ERRORS.labels("groups").inc()
-                    log.exception("group %s can't be assigned anew", group.group_id)
+                    log.exception("group %s can't be assigned again", group.group_id)
                     break
 
 

@@ -217,5 +217,5 @@ def _messages(entry: RawEntry) -> list[Message]:
         return read_messages(entry.message_metadata, entry.payload)[0]
     except Exception as error:  # anybody may have written it
         metrics.UNREADABLE_ENTRIES.inc()
-        log.warning("entry %s of the kept states is passed over: %s", entry.position, error)
+        log.warning("entry %s of the snapshots is passed over: %s", entry.position, error)
         return []

@@ -128,7 +128,7 @@ class SnapshotShard:
         value = head.joined(parts)
         if value is None:
             metrics.TORN_KEPT_STATES.inc()
-            log.warning("%s has a value of which parts are missing, so its log is read instead", self._topic)
+            log.warning("%s has a value with missing parts, so its log is read instead", self._topic)
             return None
         return Kept(value, kept.written_at)
 
@@ -189,7 +189,7 @@ class SnapshotShard:
             if self._writes is None or self._writes.ended is not None:
                 # A broker may make a partition of a topic that is gone, if asked for a producer.
                 if await count_of(self._admin, self._whole_topic) != self._count:
-                    raise MadeAnew(f"{self._whole_topic} was made anew with another count of partitions")
+                    raise MadeAnew(f"{self._whole_topic} was made again with another count of partitions")
                 await self._ask_when_created()
                 writes = KeyedWrites(self._topic, self._clock)
                 writes.producer = await self._client.producer(self._topic, WRITER_PREFIX + self._new_id(), writes, purpose="lead")

@@ -185,13 +185,13 @@ class SnapshotTopic:
                 known[number] = self._new_shard(number, count)
                 known[number].times_made_anew = gone.times_made_anew + 1
                 self._look_at_others(known[number])
-                gone.close(MadeAnew(f"{self.topic} was made anew"))
+                gone.close(MadeAnew(f"{self.topic} was made again"))
             else:
                 log.warning("somebody has created %s again, with %d partitions instead of %d", self.topic, count, len(known))
                 self._times_begun_anew += 1 + max(shard.times_made_anew for shard in known)
                 self._shards = [self._new_shard(number, count) for number in range(count)]
                 for shard in known:
-                    shard.close(MadeAnew(f"{self.topic} was made anew"))
+                    shard.close(MadeAnew(f"{self.topic} was made again"))
 
     def close(self) -> None:
         self._looking.stop()

@@ -497,7 +497,7 @@ class Partition:
                     watcher.on_partition_changed(self)
                 except Exception:  # a consumer's trouble is not the partition's
                     metrics.INTERNAL_ERRORS.labels("watcher").inc()
-                    limited.exception("partition %s: a waiting consumer could not be told", self.name)
+                    limited.exception("partition %s: a waiting consumer could not be woken", self.name)
 
     def is_outside(self, offset: int) -> bool:
         """Whether `offset` lies before the start or behind the end that is known here."""
@@ -597,7 +597,7 @@ class Partition:
             await within(CHECK_SECONDS, self._log_end.confirmed())
         except (PulsarError, TimeoutError) as error:
             if self.ended is not None or await self._log.is_another():
-                raise Unavailable(f"{self.name} was made anew, or is closed") from error
+                raise Unavailable(f"{self.name} was made again, or is closed") from error
 
     def on_start_moved(self, moved: MovedStart) -> None:
         """A client has deleted records."""

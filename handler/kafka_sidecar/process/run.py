@@ -87,14 +87,14 @@ async def run(config: Config, *, once: bool = False, ends_with_input: bool = Fal
         host, _ = config.kafka.listen_address
         log.info("Kafka clients are served on %s:%d, Pulsar is %s", host, sidecar.port, config.pulsar.url)
         await stop.wait()
-        log.info("stopping: no new connections, requests in work are finished")
+        log.info("stopping: no new connections, requests in flight are finished")
         draining = asyncio.create_task(sidecar.drain())
         forced = asyncio.create_task(force.wait())
         await asyncio.wait({draining, forced}, return_when=asyncio.FIRST_COMPLETED)
         clean = draining.done() and draining.result()
         for task in (draining, forced):
             task.cancel()
-        log.info("stopped" if clean else "stopped with requests in work")
+        log.info("stopped" if clean else "stopped with requests in flight")
         return 0 if clean else 1
     finally:
         await sidecar.close()

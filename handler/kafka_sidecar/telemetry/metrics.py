@@ -21,7 +21,7 @@ REGISTRY.register(PRODUCED_BYTES)
 REGISTRY.register(FETCHED_BYTES)
 PARTITIONS = Gauge("kafka_sidecar_partitions", "Partitions open now.")
 WAITING_PARTITIONS = Gauge(
-    "kafka_sidecar_waiting_partitions", "Partitions where producers wait: what they wrote before is not known yet, or can't be kept."
+    "kafka_sidecar_waiting_partitions", "Partitions where producers wait: what they wrote before is not known yet, or can't be stored."
 )
 PULSAR_REACHED = Gauge(
     "kafka_sidecar_pulsar_reached", "Whether Pulsar has answered when it was asked last, 1 or 0: each quarter of a minute."
@@ -30,14 +30,14 @@ FLEET_MEMBERS = Gauge("kafka_sidecar_fleet_members", "Sidecars that lead partiti
 REDIRECTED = Counter("kafka_sidecar_redirected_total", "Requests about a partition that were refused because another sidecar leads it.")
 CACHE_BYTES = Gauge("kafka_sidecar_cache_bytes", "Bytes in the fetch cache.")
 PRODUCER_STATE_BYTES = Gauge("kafka_sidecar_producer_state_bytes", "Bytes of what is known of producers, see limits.producer_state_bytes.")
-TRANSACTION_BYTES = Gauge("kafka_sidecar_transaction_bytes", "Bytes of what is known of aborted transactions, of which the cache has less.")
+TRANSACTION_BYTES = Gauge("kafka_sidecar_transaction_bytes", "Bytes of what is known of aborted transactions. The cache has so much less.")
 READ_AHEAD_BYTES = Gauge("kafka_sidecar_read_ahead_bytes", "Bytes that readers of old data have read ahead of their consumers.")
 ANSWER_BYTES = Gauge("kafka_sidecar_answer_bytes", "Bytes of fetch answers that clients have not taken yet.")
 STALLED = Counter("kafka_sidecar_stalled_total", "Connections closed because they held bytes and did not move, while others waited.")
 GROUPS = Gauge("kafka_sidecar_groups", "Consumer groups coordinated here.")
 GROUP_SHARDS = Gauge("kafka_sidecar_group_shards", "Partitions of __consumer_offsets that this sidecar leads.")
 INTERNAL_TOPIC_BYTES = Gauge(
-    "kafka_sidecar_internal_topic_bytes", "Bytes that Pulsar stores of an internal topic, told by who looks after it.", ["topic"]
+    "kafka_sidecar_internal_topic_bytes", "Bytes that Pulsar stores of an internal topic, says the sidecar that looks after it.", ["topic"]
 )
 COMMITTED_OFFSETS = Gauge("kafka_sidecar_committed_offsets", "Committed offsets of the groups coordinated here.")
 REBALANCES = Counter("kafka_sidecar_rebalances_total", "Rebalances that came to their end.")

@@ -80,7 +80,7 @@ class TopicSettings:
 
 
 _DOCUMENTATION: Final = {
-    RETENTION_MS: "For how long records are kept: Pulsar's retention time, rounded up to minutes. -1 for ever.",
+    RETENTION_MS: "For how long records are kept: Pulsar's retention time, rounded up to minutes. -1 for no limit.",
     RETENTION_BYTES: "How much of a partition is kept: Pulsar's retention size, rounded up to MiB. -1 for all.",
     MAX_MESSAGE_BYTES: "The largest record batch, with Pulsar's own metadata: maxMessageSize of the topic.",
 }

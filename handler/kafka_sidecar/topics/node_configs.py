@@ -84,7 +84,7 @@ def _listeners(settings: Settings, listeners: NodeListeners) -> Sequence[_Row]:
     protocols = ",".join(f"{name}:PLAINTEXT" for name in listeners.listens)
     return (
         ("listeners", told(listeners.listens), LIST, "Where this sidecar listens for Kafka clients."),
-        ("advertised.listeners", told(listeners.advertises), LIST, "Where Kafka clients are told to come."),
+        ("advertised.listeners", told(listeners.advertises), LIST, "Where Kafka clients are sent."),
         ("listener.security.protocol.map", protocols, STRING, "There is no TLS and no login."),
     )
 
@@ -137,7 +137,7 @@ def _of_pulsar(namespace: TopicSettings) -> Sequence[_Row]:
         """Rounded up: less than an hour is not nothing."""
         return str(_UNLIMITED if milliseconds == _UNLIMITED else -(-milliseconds // of_one))
 
-    kept = "For how long Pulsar keeps records of a topic that does not say so itself. -1 for ever."
+    kept = "For how long Pulsar keeps records of a topic that does not say so itself. -1 for no limit."
     return (
         ("log.retention.ms", str(milliseconds), LONG, kept),
         ("log.retention.minutes", in_units(_MINUTE_MS), INT, kept),

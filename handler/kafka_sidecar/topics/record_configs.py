@@ -79,7 +79,7 @@ def _policies(name: str, value: str) -> str:
     return ",".join(given)
 
 
-_FILES: Final = "Of the files of Kafka's brokers: it is kept and told, and changes nothing, for Pulsar stores by settings of its own."
+_FILES: Final = "Of the files of Kafka's brokers: it is stored and shown, and changes nothing, for Pulsar stores by settings of its own."
 DEFINITIONS: Final[Mapping[str, Definition]] = {
     ENTRY_FORMAT: Definition(
         ConfigType.STRING,

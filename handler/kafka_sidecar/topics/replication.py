@@ -79,7 +79,7 @@ class Replication:
         try:
             is_replicated = await ask(name)
         except NotPermitted as error:
-            limited.info("whether %s is replicated can't be told: %s", name, error)
+            limited.info("nobody knows now whether %s is replicated: %s", name, error)
             is_replicated = False
         self._known[name] = _Answer(asked_at, is_replicated)
         self._known.move_to_end(name)

@@ -154,7 +154,7 @@ async def test_a_topic_that_is_made_anew_and_empty_ends_the_partition() -> None:
     assert await partition.confirmed_end() == 10
     partition._tail.stop_unless_held()
     log.make_anew()
-    with pytest.raises(Unavailable, match="made anew"):
+    with pytest.raises(Unavailable, match="made again"):
         await partition.confirmed_end()
     assert partition.ended is ErrorCode.NOT_LEADER_OR_FOLLOWER
     again = open_partition(log, "kafka-sidecar-a")

@@ -108,5 +108,5 @@ async def test_a_topic_that_was_made_anew_is_not_gone_on_with() -> None:
     source, target = ModelKafka({}, (data, end)), ModelKafka({})
     await copied(source, target, end)
     target.logs.clear()
-    with pytest.raises(CommandFailed, match="was made anew"):
+    with pytest.raises(CommandFailed, match="was made again"):
         await _Copying(slice_of(end)).go_on(cast(Any, source), cast(Any, target))

@@ -119,8 +119,8 @@ def test_another_topic_is_not_gone_on_with() -> None:
     assert not not_the_same(before, before)
     assert not not_the_same(before, replace(before, source_cluster="", source_id="", target_id=""))  # nothing is known
     assert "from elsewhere" in not_the_same(before, replace(before, source_cluster="d"))
-    assert "made anew in the source" in not_the_same(before, replace(before, source_id="x"))
-    assert "made anew in the target" in not_the_same(before, replace(before, target_id="x"))
+    assert "made again in the source" in not_the_same(before, replace(before, source_id="x"))
+    assert "made again in the target" in not_the_same(before, replace(before, target_id="x"))
     assert "take that --prefix" in not_the_same(before, replace(before, target_topic="p-a"))
 
 

@@ -32,7 +32,7 @@ async def _judge(name: str, log_: EntryLog, alarm: IndexAlarm) -> None:
     except (PulsarError, TimeoutError):
         is_another = False
     if is_another:
-        log.info("partition %s: its topic was deleted and made anew (%s)", name, alarm)
+        log.info("partition %s: its topic was deleted and made again (%s)", name, alarm)
     else:
         metrics.INDEX_ALARMS.inc()
         log.error("partition %s: ALARM: %s", name, alarm)

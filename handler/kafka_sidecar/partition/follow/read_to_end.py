@@ -167,7 +167,7 @@ class ReadToEnd:
         known = fold.next_offset
         end = await end_without_records(self._log, stats)
         if end < known and await self._log.is_another():
-            raise MustOpenAgain(f"{self._name} was made anew: it ends at offset {end}, and the one before it ended at {known}")
+            raise MustOpenAgain(f"{self._name} was made again: it ends at offset {end}, and the one before it ended at {known}")
         if end > fold.next_offset:
             if await holds_records(self._log):
                 raise _WrittenMeanwhile

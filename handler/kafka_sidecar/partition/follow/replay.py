@@ -449,7 +449,7 @@ class Replay:
                 kept = await self._kept.look_up()  # a sidecar that had a mark before may have kept more
                 stats, begin = await self._log.stats(), fold.replayed_from
                 if kept is None or begin is None:
-                    raise Unavailable(f"what was kept of {self._name} was deleted while it was looked at")
+                    raise Unavailable(f"the snapshot of {self._name} was deleted while it was looked at")
                 before = stats.entry_before(begin)
                 if before is not None and kept.last < before:
                     earlier = self._fold_of(kept)
@@ -457,7 +457,7 @@ class Replay:
                     return earlier
                 return self._fold_of(kept)
         log.warning(
-            "partition %s: what was kept of its producers is more than %d entries old, and a sidecar may have written since: "
+            "partition %s: the snapshot of its producers is more than %d entries old, and a sidecar may have written since: "
             "all of it is read before producers may write", self._name, TOO_FAR_ENTRIES,
         )  # fmt: skip
         return None

@@ -347,7 +347,7 @@ class CatchUpReader(ConsumerEvents):
         else:
             if data is None:
                 metrics.UNREADABLE_ENTRIES.inc()
-                log.warning("partition %s: entry %s ends a message of which parts are missing", self._name, last.position)
+                log.warning("partition %s: entry %s ends a message with missing parts", self._name, last.position)
             self._put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))
         self._partition.changed()
 

@@ -200,11 +200,11 @@ class FoldSnapshots:
         try:
             return await self._read_best(self._values, from_the_start=from_the_start)
         except (NotPermitted, Refused) as error:
-            log.warning("partition %s: what was kept of its transactions can't be read, the log is read: %s", self._name, error)
+            log.warning("partition %s: the snapshot of its transactions can't be read, the log is read: %s", self._name, error)
             self.mar()  # what others have kept may tell of what retention has taken
             return None
         except PulsarError as error:
-            raise Unavailable(f"what was kept of its transactions can't be read: {error}") from error
+            raise Unavailable(f"the snapshot of its transactions can't be read: {error}") from error
 
     async def _read_best(self, values: SnapshotValues, *, from_the_start: bool) -> tuple[DecodedSnapshot, float] | None:
         """Of what this release has kept, and 0.2: a fleet may have both, or have gone back to that for a while."""
@@ -227,7 +227,7 @@ class FoldSnapshots:
             try:
                 stored = await in_a_thread(partial(_decoded, found.value))
             except ValueError as error:
-                log.warning("partition %s: what was kept of its fold makes no sense: %s", self._name, error)
+                log.warning("partition %s: the snapshot of its fold makes no sense: %s", self._name, error)
             else:
                 return key, stored, asyncio.get_running_loop().time() - found.age(self._clock.wall())
         return None
@@ -235,7 +235,7 @@ class FoldSnapshots:
     def distrust(self) -> None:
         """What was kept does not agree with the log."""
         if self._restored is not None and self._values is not None and self._found is not None:
-            log.warning("partition %s: what was kept of its fold does not agree with the log, and is thrown away", self._name)
+            log.warning("partition %s: the snapshot of its fold does not agree with the log, and is thrown away", self._name)
             if self._keeping is not None:
                 self._keeping.cancel()  # it would be kept behind this
             keys = [*self._values.pass_over_own(), self._found]
@@ -246,7 +246,7 @@ class FoldSnapshots:
         try:
             await values.delete(keys)
         except PulsarError as error:
-            log.warning("partition %s: what was kept of its fold can't be thrown away now: %s", self._name, error)
+            log.warning("partition %s: the snapshot of its fold can't be thrown away now: %s", self._name, error)
 
     def note_hidden(self) -> None:
         """Batches are hidden from now on by what a coordinator has said. The log does not tell it."""
@@ -316,7 +316,7 @@ class FoldSnapshots:
             self._kept_to, self._kept_in, self._times_made_anew = snapshot.fold.next_offset, snapshot.position.ledger, times_made_anew
             await self._delete_covered(values, known.taken_over)
         except PulsarError as error:
-            log.warning("partition %s: what is known of its transactions is not kept now: %s", self._name, error)
+            log.warning("partition %s: the snapshot of its transactions is not stored now: %s", self._name, error)
 
     async def _delete_covered(self, values: SnapshotValues, taken_over: frozenset[bytes]) -> None:
         """Where others' values tell more than the log, only those that this sidecar has stored too: they are `taken_over`."""

@@ -89,10 +89,10 @@ class ProducerSnapshots:
         try:
             found = await self._surest(self._values)
         except (NotPermitted, Refused) as error:
-            log.warning("partition %s: what was kept of its producers can't be read, the log is read: %s", self._name, error)
+            log.warning("partition %s: the snapshot of its producers can't be read, the log is read: %s", self._name, error)
             return None
         except PulsarError as error:
-            raise Unavailable(f"what was kept of its producers can't be read: {error}") from error
+            raise Unavailable(f"the snapshot of its producers can't be read: {error}") from error
         self._found = None if found is None else found[0]
         if found is None:
             return None
@@ -111,7 +111,7 @@ class ProducerSnapshots:
                     return key, await in_a_thread(partial(_decoded, value.value)), value.age(self._clock.wall())
                 except ValueError as error:
                     metrics.PRODUCERS_NOT_RESTORED.inc()
-                    log.warning("partition %s: what was kept of its producers makes no sense: %s", self._name, error)
+                    log.warning("partition %s: the snapshot of its producers makes no sense: %s", self._name, error)
             values.pass_over(key, is_gone=False)
         return None
 
@@ -138,7 +138,7 @@ class ProducerSnapshots:
         self._of_use_since, self.has_begun = -math.inf, False
         self._kept_to = None
         metrics.PRODUCERS_NOT_RESTORED.inc()
-        log.warning("partition %s: what was kept of its producers does not agree with the log, and is thrown away: %s", self._name, why)
+        log.warning("partition %s: the snapshot of its producers does not agree with the log, and is thrown away: %s", self._name, why)
         if self.keeping is not None:
             self.keeping.cancel()  # it would be kept behind this
         self.keeping = asyncio.create_task(self._throw_away(self._values, keys))
@@ -204,7 +204,7 @@ class ProducerSnapshots:
         try:
             return not await self._mark.is_any_put() and await self._values.surest_ends_last()
         except (NotPermitted, Refused) as error:
-            log.warning("partition %s: whether a sidecar was killed can't be told, so all is read: %s", self._name, error)
+            log.warning("partition %s: nobody knows whether a sidecar was killed, so all is read: %s", self._name, error)
             return False
 
     def begin(self, now: float) -> None:
@@ -266,7 +266,7 @@ class ProducerSnapshots:
             log.warning("partition %s: retries are recognised as long as their producers are in its window: %s", self._name, error)
             self.has_begun, self._may_keep = True, False
         except PulsarError as error:
-            log.warning("partition %s: producers wait, for what is known of them can't be kept now: %s", self._name, error)
+            log.warning("partition %s: producers wait, for their snapshot can't be stored now: %s", self._name, error)
             return
         self._partition.on_kept()
         await self._delete_covered(values)
@@ -312,14 +312,14 @@ class ProducerSnapshots:
         try:
             await values.delete_covered()
         except PulsarError as error:  # they cost who looks a moment
-            log.info("partition %s: what was kept of its producers before is not deleted now: %s", self._name, error)
+            log.info("partition %s: an earlier snapshot of its producers is not deleted now: %s", self._name, error)
 
     async def _put_mark(self) -> None:
         if self._mark is not None:
             await self._mark.put(asyncio.get_running_loop().time())
 
     def _note_failure(self, error: PulsarError) -> None:
-        log.warning("partition %s: what is known of its producers is not kept now: %s", self._name, error)
+        log.warning("partition %s: the snapshot of its producers is not stored now: %s", self._name, error)
 
     @property
     def _bytes(self) -> int:

@@ -107,7 +107,7 @@ class Archive:
         except (Refused, *TRANSIENT) as error:
             raise CommandFailed(f"the source can't be asked: {str(error) or type(error).__name__}") from error
         for topic in made_anew(archived.ids, source.ids):
-            raise CommandFailed(f"topic {topic} was made anew since it was archived: begin another archive")
+            raise CommandFailed(f"topic {topic} was made again since it was archived: begin another archive")
         ends = {at: end for at, (_, end) in archived.ranges.items()}
         taken, lost = next_ranges(ends, source.firsts, source.ends, self.options.batch_records)
         if lost and not self.options.accept_loss:
@@ -121,7 +121,7 @@ class Archive:
         for (topic, index), end in behind.items():
             raise CommandFailed(
                 f"partition {index} of topic {topic} ends at {source.ends[topic, index]} and was archived up to {end}: it has lost records,"
-                " or the topic was made anew. Begin another archive"
+                " or the topic was made again. Begin another archive"
             )
         return Contents(taken, {topic: source.ids[topic] for topic, _ in taken if source.ids[topic]}) if taken else None
 

@@ -64,7 +64,7 @@ def not_the_same(before: Route, now: Route) -> str:
         return f"topic {now.topic} was copied from elsewhere under this name: begin with another --name"
     for which, old, new in (("source", before.source_id, now.source_id), ("target", before.target_id, now.target_id)):
         if old and new and old != new:
-            return f"topic {now.topic} was made anew in the {which} since it was copied: begin with another --name"
+            return f"topic {now.topic} was made again in the {which} since it was copied: begin with another --name"
     return ""
 
 

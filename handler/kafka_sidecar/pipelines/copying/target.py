@@ -118,7 +118,7 @@ class Target:
         if target_end < progress.target_end:
             raise CommandFailed(
                 f"partition {route.partition} of topic {route.target_topic} ends at {target_end} and was written up to"
-                f" {progress.target_end}: the topic was made anew. Begin with another --name"
+                f" {progress.target_end}: the topic was made again. Begin with another --name"
             )
         return progress, target_end
 

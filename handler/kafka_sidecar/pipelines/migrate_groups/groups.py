@@ -198,7 +198,7 @@ async def _proved(step: Step, source: KafkaClient, target: KafkaClient, log: Map
     assert place is not None
     begin, end = log[step.target_topic, step.partition]
     if place.target > end:
-        return replace(step, problem=f"the target ends at {end}, before offset {place.target}: it was made anew, or has lost records")
+        return replace(step, problem=f"the target ends at {end}, before offset {place.target}: it was made again, or has lost records")
     if place.target < begin:
         return _not_proved(step, f"the target has removed records that the group has not read: its log starts at {begin}", unproved)
     if place.first_source is None:

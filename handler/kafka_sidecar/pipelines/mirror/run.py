@@ -300,7 +300,7 @@ class Mirror:
         if state.progress is not None and high_watermark < state.progress.next_source:
             state.refusal = (
                 f"the source ends at {high_watermark} and was copied up to {state.progress.next_source}: it has lost records,"
-                " or the topic was made anew. Begin with another --name"
+                " or the topic was made again. Begin with another --name"
             )
 
     async def _see_foreign_records(self, target: KafkaClient, target_state: ClusterState) -> None:
