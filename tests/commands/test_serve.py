@@ -16,6 +16,7 @@ def test_it_serves_until_it_is_stopped(loop: str, monkeypatch: pytest.MonkeyPatc
     serving = Recorded(code=3)
     monkeypatch.setattr("kafka_sidecar.process.run.run", serving)
     assert serve.run(parsed(serve, "--once", "--loop", loop)) == 3
+    assert type(serving.loop).__module__.partition(".")[0] == loop
     assert serving.named == {"once": True, "ends_with_input": False}
 
 

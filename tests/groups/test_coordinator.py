@@ -40,7 +40,7 @@ class Sidecar:
     def __post_init__(self) -> None:
         config = GroupsConfig(initial_rebalance_delay_ms=10, offsets_retention_minutes=1, offset_commit_timeout_ms=250)
         self.topics = MemoryTopics()
-        image = TopicsImage(self.topics, lambda: self.now().clock)
+        image = TopicsImage(self.topics)
         self.coordinator = Coordinator(config, self.now, lambda name: name, image, lambda key, value: None)
         self.coordinator.begin([("__consumer_offsets-0", self.offsets.open)])
         (self.shard,) = self.coordinator.shards

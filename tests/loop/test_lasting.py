@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_sidecar.loop.lasting import MOST_KEYS, Lasting, LastingByKey
+from kafka_sidecar.loop.lasting import Lasting
 
 
 def gone() -> Lasting:
@@ -41,26 +41,3 @@ def test_it_is_not_believed_when_it_was_said_before_a_long_pause() -> None:
     assert not said(lasting, 100.0, 1_000.0)
     assert not said(lasting, 1_010.0, 1_020.0)
     assert said(lasting, 1_030.0)
-
-
-def test_of_many_things_each_is_counted_for_itself() -> None:
-    lasting: LastingByKey[str] = LastingByKey(30.0, longest_pause=60.0)
-    for second in (0.0, 10.0, 30.0):
-        lasting.say("a", second)
-    lasting.say("b", 30.0)
-    assert lasting.is_believed("a", 30.0)
-    assert not lasting.is_believed("b", 30.0)
-    assert not lasting.is_believed("a", 91.0), "nobody has said so for long"
-    lasting.deny("a")
-    assert not lasting.is_believed("a", 30.0)
-
-
-def test_of_very_many_things_the_last_are_remembered() -> None:
-    lasting: LastingByKey[int] = LastingByKey(30.0, longest_pause=60.0)
-    for second in (0.0, 20.0, 40.0):
-        for key in range(MOST_KEYS + 1):
-            lasting.say(key, second)
-    assert not any(lasting.is_believed(key, 40.0) for key in range(MOST_KEYS + 1)), "each was forgotten for another"
-    for second in (41.0, 60.0, 80.0):
-        lasting.say(1, second)
-    assert lasting.is_believed(1, 80.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 
 from kafka_sidecar.commands.command import Command
 
@@ -20,7 +21,8 @@ class Recorded:
         self.code = code
         self.arguments: tuple[object, ...] = ()
         self.named: dict[str, object] = {}
+        self.loop: asyncio.AbstractEventLoop | None = None
 
     async def __call__(self, *arguments: object, **named: object) -> int:
-        self.arguments, self.named = arguments, named
+        self.arguments, self.named, self.loop = arguments, named, asyncio.get_running_loop()
         return self.code

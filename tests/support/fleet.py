@@ -7,6 +7,7 @@ from typing import Any, cast
 from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.fleet.fleet import SETTLED_SECONDS, Fleet
 from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.fleet.phase import FleetPhase
 
 
 class _Candidates:
@@ -42,7 +43,7 @@ class TestFleet(Fleet):
         self.returned: list[int] = []
         self._named = _Candidates()
         super().__init__(own, "me", self._named, cast(Any, None), lambda: self.now, self.returned.append)
-        self._serves = True
+        self._become(FleetPhase.SERVING)
         self.change(*others)
 
     def change(self, *others: Member) -> None:
@@ -52,7 +53,7 @@ class TestFleet(Fleet):
         self.now += SETTLED_SECONDS
 
     def depart(self) -> None:
-        self._leaving = True
+        self._become(FleetPhase.LEAVING)
         self._update()
         self.send_away()
 

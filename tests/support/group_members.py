@@ -57,7 +57,7 @@ class Bench:
 
     async def _begin(self) -> None:
         config = GroupsConfig(initial_rebalance_delay_ms=0)
-        image = TopicsImage(self.topics, lambda: self.now().clock)
+        image = TopicsImage(self.topics)
         self.coordinator = Coordinator(config, self.now, lambda name: name, image, lambda key, value: None)
         self.coordinator.begin([("__consumer_offsets-0", self.offsets.open)])
         (self.shard,) = self.coordinator.shards

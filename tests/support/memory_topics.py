@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kafka_sidecar.groups.topics_image import TopicsImage, TopicSource
@@ -21,6 +19,7 @@ class MemoryTopics:
     hangs: bool = False
     broken: set[str] = field(default_factory=set)  # topics that can't be looked up
     undescribed: set[str] = field(default_factory=set)  # they are there, and their first partition is not
+    lost: set[str] = field(default_factory=set)  # of these they never will be
     forbidden: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
     generation: dict[str, int] = field(default_factory=dict)  # of topics that were made again
@@ -44,6 +43,9 @@ class MemoryTopics:
             raise NotPermitted("not yours")
         return (self.topic_id(name), self.partitions[name]) if name in self.partitions else None
 
+    def is_lost(self, name: str) -> bool:
+        return name in self.lost
+
     async def id_of(self, name: str) -> uuid.UUID | None:
         return None
 
@@ -57,5 +59,5 @@ class MemoryTopics:
         return {name: name for name in self.partitions}
 
 
-def image_of(source: TopicSource, clock: Callable[[], float] | None = None) -> TopicsImage:
-    return TopicsImage(source, clock or time.monotonic)
+def image_of(source: TopicSource) -> TopicsImage:
+    return TopicsImage(source)

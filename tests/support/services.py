@@ -223,7 +223,7 @@ class LocalGroups:
     """Groups that are all coordinated here."""
 
     def __init__(self, config: GroupsConfig, now: Any, catalog: Catalog, offsets: MemoryOffsets) -> None:
-        self.coordinator = Coordinator(config, now, catalog.canonical, TopicsImage(catalog, lambda: now().clock), lambda key, value: None)
+        self.coordinator = Coordinator(config, now, catalog.canonical, TopicsImage(catalog), lambda key, value: None)
         self.coordinator.begin([("__consumer_offsets-0", offsets.open)])
         self.leaders = self
 

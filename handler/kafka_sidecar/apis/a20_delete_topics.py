@@ -37,7 +37,14 @@ async def _name(services: Services, named: str | None, topic_id: uuid.UUID | Non
             return ErrorCode.INVALID_TOPIC_EXCEPTION
     if topic_id is None:
         return ErrorCode.INVALID_REQUEST
-    return await services.catalog.find_by_id(topic_id) or ErrorCode.UNKNOWN_TOPIC_ID
+    until = services.clock() + DESCRIBE_SECONDS
+    while True:
+        try:
+            return await services.catalog.find_by_id(topic_id) or ErrorCode.UNKNOWN_TOPIC_ID
+        except PulsarError as error:
+            if not error.retriable or services.clock() >= until:
+                raise
+        await asyncio.sleep(AGAIN_SECONDS)
 
 
 async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | None) -> DeletableTopicResult:

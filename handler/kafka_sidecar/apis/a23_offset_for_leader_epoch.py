@@ -16,7 +16,7 @@ from typing import Final
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.late import LATE_TOPIC, in_time
 from kafka_sidecar.apis.common.topics import resolve
-from kafka_sidecar.apis.needs import AclOperation, on_topic
+from kafka_sidecar.apis.needs import AclOperation, on_cluster, on_topic
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.pulsar.errors import PulsarError
@@ -67,5 +67,11 @@ async def _handle(services: Services, call: Call, request: OffsetForLeaderEpochR
 
 
 API: Final = Api(
-    OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, 2, 4, _handle, needs=on_topic(AclOperation.DESCRIBE), ends_with_client=True
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    2,
+    4,
+    _handle,
+    needs=on_topic(AclOperation.DESCRIBE) + on_cluster(AclOperation.CLUSTER_ACTION),
+    ends_with_client=True,
 )

@@ -14,7 +14,7 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.topics import resolve
-from kafka_sidecar.apis.needs import AclOperation, on_topic, on_transactional_id
+from kafka_sidecar.apis.needs import AclOperation, on_cluster, on_topic, on_transactional_id
 from kafka_sidecar.apis.routing.to_coordinator import Coordinated, to_coordinator
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.pulsar.errors import PulsarError
@@ -161,6 +161,6 @@ API: Final = Api(
     0,
     5,
     to_coordinator(_handle, _refuse, _OF_TRANSACTION),
-    needs=on_transactional_id(AclOperation.WRITE) + on_topic(AclOperation.WRITE),
+    needs=on_transactional_id(AclOperation.WRITE) + on_topic(AclOperation.WRITE) + on_cluster(AclOperation.CLUSTER_ACTION),
     is_passed_on=True,
 )

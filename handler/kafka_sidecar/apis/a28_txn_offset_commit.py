@@ -36,7 +36,7 @@ from kafka_sidecar.wire.messages.txn_offset_commit import (
 
 ADDS_GROUP_SINCE: Final = 5
 Topics = Sequence[tuple[RequestedTopic, Sequence[TxnOffsetCommitRequestPartition]]]
-# What the transaction coordinator means by each of these, and after which of them a producer asks again, differ (TransactionManager).
+# A producer takes these differently than the transaction coordinator means them (TransactionManager).
 _TOLD: Final = {
     ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

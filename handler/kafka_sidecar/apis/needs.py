@@ -41,7 +41,8 @@ class Need(NamedTuple):
 
 Needs = tuple[Need, ...]
 
-# Requests by which a client logs in, or learns what it may send.
+# A client logs in with these requests, or learns what it may send. DescribeCluster needs a right only to show rights, and delegation tokens
+# are refused to all.
 NOTHING: Final[Needs] = ()
 
 

@@ -1,7 +1,7 @@
 """The election of a shard's coordinator: the active consumer of a Failover subscription. Pulsar elects, and says so.
 
 The consumers' metadata say where each sidecar is found, so that topic stats name the coordinator of
-every shard to anybody that asks.
+every shard to all that ask.
 """
 
 from __future__ import annotations

@@ -136,8 +136,9 @@ class Term(Generic[R]):
             raise
 
     async def _begin(self) -> None:
-        if self.phase is not Phase.LOADING:  # something that it waited for may have been cancelled
-            self._become(Phase.LOADING)
+        if self.phase is not Phase.WAITING:  # something that it waited for was cancelled
+            self._end()
+        self._become(Phase.LOADING)
         self._not_loading.clear()
         begun = self._loop.time()
         self._term_log = term_log = self._open_log()

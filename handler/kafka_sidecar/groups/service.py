@@ -39,7 +39,7 @@ def group_runtime(
         kind="group", namespace=config.namespace, name=OFFSETS_TOPIC, partitions=config.offsets_partitions,
         subscription=SUBSCRIPTION, producer="kafka-groups", codec=GroupRecords(),
     )  # fmt: skip
-    image = TopicsImage(topics, lambda: now().clock)
+    image = TopicsImage(topics)
     coordinator = Coordinator(
         config, now, topics.canonical, image, on_committed, clock.awake, lambda: runtime.leaders.may_be_shared
     )  # fmt: skip

@@ -10,14 +10,9 @@ from typing import Any, Final, Protocol
 import re2
 
 from kafka_sidecar.groups.consumer.members import InvalidRegex, RequiredTopics, Topic, Topics
-from kafka_sidecar.loop.lasting import LastingByKey
 from kafka_sidecar.loop.waiting import gathered, in_a_thread
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Undescribed
 
-# A topic that is not described for so long is not waited for: it may have lost its first partition for good.
-UNDESCRIBED_SECONDS: Final = 30.0
-# Longer than from one refresh to the next.
-PAUSE_SECONDS: Final = 90.0
 # Regular expressions that are kept compiled: a few of each group's members.
 COMPILED: Final = 256
 AT_ONCE: Final = 8  # so many lookups of a refresh: a request that waits for one topic is not to wait for all
@@ -27,6 +22,10 @@ class TopicSource(Protocol):
     """Where topics are looked up. Calls may raise PulsarError."""
 
     async def describe(self, name: str) -> tuple[uuid.UUID, int] | None: ...
+
+    def is_lost(self, name: str) -> bool:
+        """Of a topic that could not be described just now."""
+        ...
 
     def scope_of(self, expression: str) -> tuple[str, str]:
         """The namespace whose topics a regular expression is about, and the expression that they have to match."""
@@ -38,14 +37,12 @@ class TopicSource(Protocol):
 
 
 class TopicsImage(Topics):
-    def __init__(self, source: TopicSource, clock: Callable[[], float]) -> None:
+    def __init__(self, source: TopicSource) -> None:
         self._source = source
-        self._clock = clock
         self._topics: dict[str, Topic | None] = {}  # None: there is no such topic
         self._names: dict[uuid.UUID, str] = {}
         self._matching: dict[str, frozenset[str]] = {}
         self._doubtful: set[str] = set()  # the last answer was that they are gone, or others
-        self._undescribed: LastingByKey[str] = LastingByKey(UNDESCRIBED_SECONDS, PAUSE_SECONDS)  # nothing is known of them yet
         self._version = 0
 
     @property
@@ -135,19 +132,13 @@ class TopicsImage(Topics):
         except (NotPermitted, Refused):  # to whom it is not shown, for them it is not there
             described = None
         except Undescribed as error:
-            if name in self._topics or not self._is_undescribed_for_long(name):
+            if name in self._topics or not self._source.is_lost(name):
                 return error
             described = None  # its group is not to wait for it; it is noted when it is there again
         except PulsarError as error:
             return error
-        self._undescribed.deny(name)
         self._note(name, None if described is None else Topic(*described))
         return None
-
-    def _is_undescribed_for_long(self, name: str) -> bool:
-        now = self._clock()
-        self._undescribed.say(name, now)
-        return self._undescribed.is_believed(name, now)
 
     def _note(self, name: str, topic: Topic | None) -> None:
         """Members give up partitions for what is noted here, so that it has to be said twice that a topic is gone or another."""

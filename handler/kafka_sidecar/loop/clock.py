@@ -11,7 +11,7 @@ AWAKE: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock(NamedTuple):
-    """How long something takes the loop says, which has a time of its own."""
+    """How long something takes is measured by the loop, which has a time of its own."""
 
     wall: Callable[[], int]  # milliseconds since 1970
     awake: Callable[[], float]  # seconds, also while the machine sleeps

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 TIMES: Final = 3
-# Beyond that, the key that was noted longest ago is forgotten.
-MOST_KEYS: Final = 1_000
-
-K = TypeVar("K", bound=Hashable)
 
 
 class Lasting:
@@ -39,26 +33,3 @@ class Lasting:
         """Now that it has been said."""
         has_lasted = self._last - self._since >= self._seconds and now - self._last <= self._longest_pause
         return self._times >= TIMES and has_lasted
-
-
-class LastingByKey(Generic[K]):
-    """A `Lasting` for each key."""
-
-    def __init__(self, seconds: float, longest_pause: float) -> None:
-        self._seconds = seconds
-        self._longest_pause = longest_pause
-        self._lasting: OrderedDict[K, Lasting] = OrderedDict()
-
-    def say(self, key: K, now: float) -> None:
-        lasting = self._lasting.setdefault(key, Lasting(self._seconds, self._longest_pause))
-        self._lasting.move_to_end(key)
-        if len(self._lasting) > MOST_KEYS:
-            self._lasting.popitem(last=False)
-        lasting.say(now)
-
-    def deny(self, key: K) -> None:
-        self._lasting.pop(key, None)
-
-    def is_believed(self, key: K, now: float) -> bool:
-        lasting = self._lasting.get(key)
-        return lasting is not None and lasting.is_believed(now)

@@ -36,6 +36,7 @@ class SingleFlight(Generic[K, T]):
     def __init__(self, linger: float | None = None) -> None:
         self._linger = linger
         self._calls: dict[K, _Call[T]] = {}
+        self._is_closed = False
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -64,8 +65,8 @@ class SingleFlight(Generic[K, T]):
         if key in self:
             before = self._calls[key].task
             await asyncio.wait([before])
-            if before.cancelled():
-                raise asyncio.CancelledError  # all calls are ended
+            if self._is_closed:
+                raise asyncio.CancelledError
         return await self.call(key, work)
 
     def _begun(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> _Call[T]:
@@ -101,6 +102,7 @@ class SingleFlight(Generic[K, T]):
             call.task.cancel()
 
     async def close(self) -> None:
+        self._is_closed = True
         tasks = [call.task for call in self._calls.values()]
         self.stop()
         await asyncio.gather(*tasks, return_exceptions=True)

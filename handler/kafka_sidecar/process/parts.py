@@ -1,4 +1,7 @@
-"""What a sidecar consists of, in the order in which one needs another."""
+"""What a sidecar consists of, in the order in which one needs another.
+
+What has to wait for something, `Sidecar.start` begins itself: the control server first, the fleet and the listener last.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ def _nothing() -> None: ...
 
 
 class Part(NamedTuple):
-    stop: Callable[[], Awaitable[None] | None]
+    stop: Callable[[], Awaitable[object] | None]
     start: Callable[[], None] = _nothing
 
 

@@ -30,6 +30,7 @@ from kafka_sidecar.internal_topics.log_starts import log_starts
 from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.internal_topics.snapshot_topic import SnapshotTopic
 from kafka_sidecar.internal_topics.transactional_partitions import transactional_partitions
+from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import WRITER_PREFIX
 from kafka_sidecar.loop.keyed_lock import KeyedLock
 from kafka_sidecar.loop.supervised import SupervisedTask, every
@@ -98,11 +99,9 @@ class Sidecar:
         catalog.on_record_configs = partial(_tell_properties, self.partitions, logs)
         mirror = Mirror(config.groups.mirror, self.admin, PulsarTopics(logs, writer_name, self.partitions))
 
-        def now() -> Now:
-            return Now(loop.time(), clock.wall())
-
         kafka = config.kafka
         own = _identity(kafka, WRITER_PREFIX + new_id(), coordinates=config.groups.coordinate)
+        now = partial(_now, clock)
         groups = group_runtime(
             self.client, self.groups_admin, config.groups, catalog, partial(_mirror, mirror, names), now, own, names, clock, new_id
         )
@@ -190,6 +189,7 @@ class Sidecar:
                 Part(self._end_handover),
                 Part(self.fleet.close),
                 Part(self._recent_members.close),
+                Part(partial(self.listener.drain, 0.0)),
             ]
         )
 
@@ -275,6 +275,10 @@ class Sidecar:
 
     async def close(self) -> None:
         await self._parts.stop()
+
+
+def _now(clock: Clock) -> Now:
+    return Now(asyncio.get_running_loop().time(), clock.wall())
 
 
 def _identity(kafka: KafkaConfig, name: str, *, coordinates: bool) -> Identity:

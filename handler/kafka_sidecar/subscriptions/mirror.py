@@ -94,7 +94,7 @@ class PulsarTopics(Topics):
         return self.partitions.get(partition)
 
     async def topic_id(self, topic: TopicName) -> uuid.UUID:
-        return await self.logs.catalog.topic_id(topic)
+        return (await self.logs.catalog.find(topic)).topic_id
 
 
 class Mirror:

@@ -237,9 +237,6 @@ class Catalog:
         """Asks for no partition; 0 for a topic without any. May raise PulsarError."""
         return (await self._admin.topics.describe(name.pulsar)).partitions
 
-    async def topic_id(self, name: TopicName) -> uuid.UUID:
-        return (await self.find(name)).topic_id
-
     async def find_by_id(self, topic_id: uuid.UUID) -> TopicName | None:
         """As `name_of`, but looks through the namespaces when the id is new here. May raise PulsarError."""
         return await self._ids.find(topic_id)
@@ -365,6 +362,9 @@ class Catalog:
         except (InvalidTopicName, TopicMissing):
             return None
         return topic.topic_id, topic.partitions
+
+    def is_lost(self, name: str) -> bool:
+        return self.lost.has(self.names.parse(name))
 
     async def id_of(self, name: str) -> uuid.UUID | None:
         """The id of a topic, None where there is none of that name. Raises PulsarError."""

@@ -53,6 +53,7 @@ class IdSearch:
     def _check_away(self, topic_id: uuid.UUID, described: Iterable[object]) -> None:
         away = [one for one in described if isinstance(one, Unavailable)]
         if not away:
+            self._doubted_since.pop(topic_id, None)
             return
         may_move = all(isinstance(one, Undescribed) for one in away)
         now = self._clock()

@@ -1,4 +1,4 @@
-"""Topics whose log Pulsar has lost, or can't load: no group waits for them longer than half a minute.
+"""Topics whose log Pulsar has lost, or can't load: groups go on without them.
 
 A partition that moves to another broker can't be described for a second or two, and what is decided then without the topic's id is wrong.
 So a topic counts as lost only when nobody could describe it for half a minute, and somebody tried again and again. This sidecar looks by
@@ -8,8 +8,8 @@ itself, for clients may ask seldom:
                         ▲  │                                         │
        (no look for 15 s)  └──────────(described, or gone)───────────┴──▶ forgotten
 
-Lost topics are looked at too: one that is made again is another. A look may take half a minute where Pulsar hangs. It delays no other:
-slow topics have places of their own.
+Lost topics are looked at too: one that is made again is another. Where Pulsar hangs, a look takes half a minute, and a verdict one and a
+half. Topics that are known to be slow have places of their own, so that they delay no other.
 """
 
 from __future__ import annotations
@@ -37,11 +37,9 @@ LOOK_SECONDS: Final = 5.0
 # Also the time within which somebody may delete a topic with Pulsar's own tools, and make it again, without being noticed. Three hundred
 # topics can be looked at so often.
 LOST_LOOK_SECONDS: Final = 10.0
-# Where looks are delayed a verdict holds for so long.
-VALID_SECONDS: Final = 60.0
 # Tools that watch groups ask each minute or so, some each quarter of an hour.
 ASKED_SECONDS: Final = 3_600.0
-# Half of what the catalog looks up side by side: clients' topics have the others. Each look is two questions to the admin API.
+# Half of what the catalog looks up side by side. Each look is two questions to the admin API.
 PLACES: Final = 8
 # For topics whose last look took longer than SLOW_SECONDS. The other places are for those that are answered soon.
 SLOW_PLACES: Final = 4
@@ -79,7 +77,7 @@ class _Doubt:
     def looked_at(self, now: float) -> None:
         """By this sidecar itself."""
         self.is_slow = now - self.begun_at > SLOW_SECONDS
-        if self.is_lost(now):
+        if self.is_lost:
             self.due_at = now + LOST_LOOK_SECONDS
         else:
             self.due_at = now if self.is_slow else now + LOOK_SECONDS
@@ -88,8 +86,10 @@ class _Doubt:
         """While it is looked at."""
         return self.is_slow or now - self.begun_at > SLOW_SECONDS
 
-    def is_lost(self, now: float) -> bool:
-        return self.times >= TIMES and self.last_at - self.since >= LOST_SECONDS and now - self.last_at <= VALID_SECONDS
+    @property
+    def is_lost(self) -> bool:
+        """As the last look says. One that comes after a longer pause begins the count again."""
+        return self.times >= TIMES and self.last_at - self.since >= LOST_SECONDS
 
 
 class LostTopics:
@@ -113,7 +113,7 @@ class LostTopics:
             doubt = self._doubts[name] = _Doubt(now)
             self._looking.start()
         doubt.asked_at = now
-        return doubt.is_lost(now)
+        return doubt.is_lost
 
     def note(self, name: TopicName, begun: float) -> None:
         """A look that began then could not describe it. Nobody need have asked about it."""

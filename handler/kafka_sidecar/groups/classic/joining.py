@@ -131,7 +131,7 @@ def _replace_static(group: ClassicGroup, now: Now, request: MemberJoin, member: 
     group.reset_session_timeout(member, now)
     group.update(member, request)
     if group.state is State.STABLE and group.roster.select_protocol() == group.protocol:
-        # Nothing changes for the others, but its new id must be stored before it gets it.
+        # Nothing changes for the others, but the new id must be stored before the member gets it.
         if request.may_skip_assignment:
             answer = group.join_response(member)._replace(skip_assignment=group.leader == member.member_id)
         else:

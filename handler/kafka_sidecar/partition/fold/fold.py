@@ -313,7 +313,7 @@ class Fold:
         return self.next_offset if self.knows_next_offset else self.follows_offset
 
     def check_count(self, position: Position, last_index: int, content: Content) -> None:
-        """Raises EntryUnreadable where another writer counted fewer records to the broker than it wrote. A sidecar's own is an alarm."""
+        """Raises EntryUnreadable where another writer announced fewer records to the broker than it wrote. A sidecar's own is an alarm."""
         if content.is_foreign and last_index - content.offset_count + 1 < (self._least_offset or 0):
             raise CountedFewer(position, content)
 

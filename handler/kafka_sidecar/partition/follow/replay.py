@@ -1,7 +1,7 @@
 """What producers wrote before the fold began: known before the first append to which it matters, and further back when a verdict needs it.
 
-A partition that is only read begins to fold a little before its last entry. Whether an append is a retry shows what its producer
-wrote before. So the first append with a producer waits for the first of these that is there:
+A partition that is only read begins to fold a little before its last entry. What its producer wrote before
+shows whether an append is a retry. So the first append with a producer waits for the first of these that is there:
 
     what was kept of the producers ──▶ a fold that goes on from there to where the partition's began
     others than sidecars have written very much behind that ──▶ the same without reading it

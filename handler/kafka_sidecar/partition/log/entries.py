@@ -62,7 +62,7 @@ class Content(NamedTuple):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether another writer than a sidecar has counted its records to the broker."""
+        """Whether another writer than a sidecar has announced its records to the broker."""
         return self.writer is None or self.known_there is not None
 
     @property
@@ -78,7 +78,7 @@ class Content(NamedTuple):
 
 
 class CountedFewer(EntryUnreadable):
-    """The writer of an entry has counted fewer records to the broker than are in it. They have no offsets, but were written."""
+    """The writer of an entry has announced fewer records to the broker than are in it. They have no offsets, but were written."""
 
     def __init__(self, position: Position, content: Content) -> None:
         super().__init__(f"entry {position} takes {content.offset_count} offsets, and the broker has counted fewer")
