@@ -105,3 +105,26 @@ async def test_who_wrote_what_could_not_be_applied_is_told_and_the_next_term_rea
 
 def test_the_table_of_phases_is_the_drawing() -> None:
     check_drawing(Phase, TRANSITIONS)
+
+
+async def test_a_term_whose_wait_was_cancelled_begins_again() -> None:
+    """Something that `on_leading` waited for was cancelled, and not the term."""
+    offsets = MemoryOffsets()
+    state = State(offsets)
+    waiting = asyncio.get_running_loop().create_future()
+
+    async def waits_once(seconds: float) -> None:
+        state.events.append("leading")
+        if offsets.terms == 1:
+            await waiting
+
+    state.on_leading = waits_once  # type: ignore[method-assign]
+    state.term.elect()
+    await settled(state)
+    waiting.cancel()
+    async with asyncio.timeout(5):
+        while offsets.terms < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    await settled(state)
+    assert state.events == ["loaded", "leading", "unloaded", "loaded", "leading"]
+    state.term.depose("the test is over")
