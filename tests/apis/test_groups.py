@@ -110,7 +110,7 @@ async def test_groups_of_a_sidecar_that_a_client_does_not_find_are_listed_here(
         return ListGroupsResponse(groups=[ListedGroup(group_id="theirs")])
 
     monkeypatch.setattr(sidecar.services.groups.leaders, "all", others)
-    monkeypatch.setattr(sidecar.services.groups.leaders, "is_told", lambda one, outside: not outside, raising=False)
+    monkeypatch.setattr(sidecar.services.groups.leaders, "is_reachable", lambda one, outside: not outside, raising=False)
     monkeypatch.setattr(a16_list_groups, "ask_peer", ask)
     sidecar.client.is_external = is_external
     assert [one.group_id for one in (await sidecar.ask(ListGroupsRequest(), 5)).groups] == listed

@@ -21,7 +21,7 @@ def leading(liveness: Liveness) -> set[str]:
 
 
 def told(liveness: Liveness) -> set[str]:
-    return {name for name in NAMES if liveness.is_told(name)}
+    return {name for name in NAMES if liveness.is_advertised(name)}
 
 
 def test_who_answered_and_then_is_silent_leads_no_more_and_stays_a_node() -> None:

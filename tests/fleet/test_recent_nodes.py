@@ -33,12 +33,12 @@ def test_no_more_nodes_than_a_fleet_may_have_are_remembered() -> None:
         recent.tell([number])
     assert len(recent.at(100.0)) == MOST_NODES
     assert node(0) not in recent.at(100.0), "the one that was not seen for longest is forgotten"
-    assert recent.were_told([0, 1]) == [1]
+    assert recent.were_advertised([0, 1]) == [1]
 
 
 def test_it_is_known_which_nodes_clients_were_told_of() -> None:
     recent = RecentNodes()
     recent.see(node(1), 100.0)
-    assert recent.were_told([1]) == []
+    assert recent.were_advertised([1]) == []
     recent.tell([1, 2])
-    assert recent.were_told([1, 2, 3]) == [1, 2]
+    assert recent.were_advertised([1, 2, 3]) == [1, 2]

@@ -31,9 +31,9 @@ async def test_a_topic_that_somebody_deletes_is_made_anew() -> None:
     assert await other.look_up(b"a") is not None
     topic.delete()
     before = list(mine._shards)
-    assert mine.times_made_anew(b"b") == 0
+    assert mine.times_remade(b"b") == 0
     await mine.store(b"b", b"2")
-    assert mine.times_made_anew(b"b") == 1, "what stands nowhere else is stored anew"
+    assert mine.times_remade(b"b") == 1, "what stands nowhere else is stored anew"
     assert sum(one is not anew for one, anew in zip(before, mine._shards, strict=True)) == 1, "what others store goes on"
     for one in (mine, other):
         assert [await value_of(one, key) for key in (b"a", b"b", b"c")] == [None, b"2", None]
@@ -51,9 +51,9 @@ async def test_every_sidecar_sees_that_the_topic_was_made_anew() -> None:
     topic.delete()
     await mine.store(b"a", b"3")
     for one in (other, third):
-        assert one.times_made_anew(b"a") == 0
+        assert one.times_remade(b"a") == 0
         await one.store(b"a\0b", b"4")
-        assert one.times_made_anew(b"a") == 1
+        assert one.times_remade(b"a") == 1
 
 
 async def test_who_notices_it_in_one_partition_looks_at_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ async def test_who_notices_it_in_one_partition_looks_at_all_others(monkeypatch: 
     topic.delete()
     await other.store(b"somebody's", b"1")
     await mine.store(keys[0], b"2")
-    await until(lambda: {mine.times_made_anew(key) for key in keys} == {1})
+    await until(lambda: {mine.times_remade(key) for key in keys} == {1})
     mine.close()
 
 
@@ -88,7 +88,7 @@ async def test_partitions_that_are_deleted_later_than_the_one_where_it_was_notic
     await mine._shard(keys[0]).write_marker()
     await asyncio.sleep(0.05)
     created.update((shard._topic, "again") for shard in mine._shards)
-    await until(lambda: {mine.times_made_anew(key) for key in keys} == {1})
+    await until(lambda: {mine.times_remade(key) for key in keys} == {1})
     mine.close()
 
 
@@ -108,7 +108,7 @@ async def test_who_can_not_look_at_the_others_at_once_does_so_later(monkeypatch:
 
     monkeypatch.setattr(topic, "created_at", failing)
     await mine.store(keys[0], b"2")
-    await until(lambda: {mine.times_made_anew(key) for key in keys} == {1})
+    await until(lambda: {mine.times_remade(key) for key in keys} == {1})
     mine.close()
 
 
@@ -127,7 +127,7 @@ async def test_a_topic_that_is_gone_is_made_anew_once_by_those_who_store_at_the_
 
     monkeypatch.setattr(topic, "partitions", counted_late)
     await asyncio.gather(*[mine.store(key, b"2") for key in keys])
-    assert {mine.times_made_anew(key) for key in keys} == {1}
+    assert {mine.times_remade(key) for key in keys} == {1}
     assert len(topic.writers) == 16
     assert {await value_of(mine, key) for key in keys} == {b"2"}
 
@@ -143,7 +143,7 @@ async def test_a_topic_that_somebody_makes_anew_with_another_count_is_counted_ag
         await mine.store(key, b"2")
     await other.store(b"a", b"2")
     assert len(mine._shards) == len(other._shards) == count
-    assert all(mine.times_made_anew(key) == 1 for key in keys)
+    assert all(mine.times_remade(key) == 1 for key in keys)
 
 
 async def test_who_asks_a_partition_first_when_it_is_gone_finds_nothing() -> None:
@@ -171,4 +171,4 @@ async def test_it_is_not_forgotten_that_the_topic_was_made_anew_where_the_store_
     with pytest.raises(Unavailable):
         await mine.store(b"a", b"2")
     await mine.store(b"a", b"2")
-    assert mine.times_made_anew(b"a") == 1
+    assert mine.times_remade(b"a") == 1

@@ -260,7 +260,7 @@ async def test_in_format_pulsar_it_is_the_same(log: MemoryLog) -> None:
 
 
 async def test_a_partition_with_transactions_goes_on_from_what_was_kept(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold_snapshots, "KEPT_ANEW_AFTER", 1)
+    monkeypatch.setattr(fold_snapshots, "STORED_AGAIN_AFTER", 1)
     states = MemoryStates()
     first, coordinator = open_partition(log, states=states), Coordinator()
     await write(first, coordinator, b"gone", sequence=0)
@@ -345,7 +345,7 @@ async def test_what_is_known_is_kept_before_the_sidecar_ends(log: MemoryLog) -> 
 
 async def test_what_does_not_agree_with_the_log_is_not_kept_again(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """However late what was on its way comes."""
-    monkeypatch.setattr(fold_snapshots, "KEPT_ANEW_AFTER", 1)
+    monkeypatch.setattr(fold_snapshots, "STORED_AGAIN_AFTER", 1)
     states = MemoryStates()
     first, coordinator = open_partition(log, states=states), Coordinator()
     await write(first, coordinator, b"gone", sequence=0)
@@ -410,7 +410,7 @@ async def test_a_partition_that_has_ended_reads_nothing(log: MemoryLog) -> None:
 
 
 async def test_what_a_fold_knew_when_it_failed_is_not_kept(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold_snapshots, "KEPT_ANEW_AFTER", 1)
+    monkeypatch.setattr(fold_snapshots, "STORED_AGAIN_AFTER", 1)
     states = MemoryStates()
     writer, coordinator = open_partition(log, "kafka-sidecar-writer"), Coordinator()
     await write(writer, coordinator, b"open", sequence=0)

@@ -146,11 +146,11 @@ async def test_who_was_told_too_little_is_sent_away_once_and_nobody_else() -> No
         there.append(await _ask(port))
         assert await there[-1][0].readexactly(6) == b"answer"
     server.tell_again(2)
-    (untold, one), (told_too_little, two), (told, three) = there
+    (unreached, one), (told_too_little, two), (told, three) = there
     async with asyncio.timeout(5):
         assert await told_too_little.read() == b""
     views += [None, None]
-    for reader, writer in ((untold, one), (told, three)):
+    for reader, writer in ((unreached, one), (told, three)):
         writer.write(struct.pack(">i", 1) + b"x")
         assert await reader.readexactly(6) == b"answer", "it goes on"
     for writer in (one, two, three):

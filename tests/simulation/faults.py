@@ -111,7 +111,7 @@ class Faults:
             case FaultKind.NATIVE:
                 self._write_natives()
             case FaultKind.REMAKE:
-                self._make_anew(fault.seconds)
+                self._remake(fault.seconds)
             case FaultKind.QUIET:
                 self._network.quiet_until = self._loop.time() + fault.seconds
             case FaultKind.AGES:
@@ -143,7 +143,7 @@ class Faults:
             later(draw.choice(AGES_CLOSE) * seconds, node.close_partition)
             later(draw.choice(AGES_END) * seconds, draw.choice((node.sidecar.kill, node.close_partition)))
 
-    def _make_anew(self, after_seconds: float) -> None:
+    def _remake(self, after_seconds: float) -> None:
         """The topic is deleted, and made anew after some seconds. Sidecars hear of it sooner or later."""
         check_told(self._history, fold(self._topic.entries, self._history.is_stray))
         self.entries_before += self._topic.entries
@@ -155,7 +155,7 @@ class Faults:
         self._history.begin_generation()
         draw = self._chance.of("made anew")
         for node in self._nodes:
-            self._loop.call_later(after_seconds + draw.choice(HEARD_OF_SECONDS), node.on_made_anew)
+            self._loop.call_later(after_seconds + draw.choice(HEARD_OF_SECONDS), node.on_remade)
 
     def _change_configs(self) -> None:
         draw = self._chance.of("configs changed")

@@ -74,7 +74,7 @@ class Node:
             config = self.topic.log_config
             self._soon(lambda partition: partition.set_config(config))
 
-    def on_made_anew(self) -> None:
+    def on_remade(self) -> None:
         """It has become known here that the topic is another one, as the catalog tells (`PartitionTable.forget_topics`)."""
         if self.opened_in != self.topic.generation:
             self._soon(Partition.close)

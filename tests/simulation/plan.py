@@ -13,7 +13,7 @@ from kafka_sidecar.partition.fold.log_times import DAY_MS, MARKS
 from kafka_sidecar.partition.fold.producer_states import MOST_AWAKE
 from kafka_sidecar.partition.follow import replay
 from kafka_sidecar.partition.log.unfolding import LARGE_RECORDS
-from kafka_sidecar.partition.snapshots.fold_snapshots import KEPT_ANEW_AFTER
+from kafka_sidecar.partition.snapshots.fold_snapshots import STORED_AGAIN_AFTER
 from tests.simulation.chance import Chance
 
 # As limits.replay_entries has it.
@@ -108,7 +108,7 @@ class Bounds:
     new_epochs: float = 0.0  # how often a producer begins one, where it has nothing on its way
     gives_up: float = 0.0  # how often a producer begins an epoch though what it has sent may land yet
     most_unjudged: int = replay.MOST_UNJUDGED  # batches of which the window tells too little
-    kept_after: int = KEPT_ANEW_AFTER  # offsets, what is known of transactions is kept
+    kept_after: int = STORED_AGAIN_AFTER  # offsets, what is known of transactions is kept
     part_bytes: int = PART_BYTES  # of a value that is kept in parts
     sent_away: float = 0.0  # batches that are refused because another sidecar leads the partition
     large_records: int = LARGE_RECORDS  # a batch of more is looked into in a thread
@@ -197,7 +197,7 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         gives_up=Chance(seed).of("patience").choice((0.0, 0.0, 0.0, 0.05)),
         most_unjudged=memory.choice((1, 4, replay.MOST_UNJUDGED)),
         lost_values=kept.choice((0.05, 0.05, 0.7)),
-        kept_after=transactions.choice((5, 40, KEPT_ANEW_AFTER)),
+        kept_after=transactions.choice((5, 40, STORED_AGAIN_AFTER)),
         failed_values=behind.choice((0.02, 0.02, 0.3)) if rough else 0.0,
         too_far=behind.choice((3, 20, replay.TOO_FAR_ENTRIES)),
         wastes_indexes=Chance(seed).of("wasted indexes").random() < 0.25,

@@ -149,11 +149,11 @@ def constants(bounds: Bounds) -> Sequence[Constant]:
         (replay, "TOO_FAR_ENTRIES", bounds.too_far),
         (snapshot_parts, "PART_BYTES", bounds.part_bytes),
         (snapshot_shard, "PART_BYTES", bounds.part_bytes),
-        (fold_snapshots, "KEPT_ANEW_AFTER", bounds.kept_after),
+        (fold_snapshots, "STORED_AGAIN_AFTER", bounds.kept_after),
         (
             fold_snapshots,
             "KEPT_SECONDS",
-            fold_snapshots.KEPT_SECONDS if bounds.kept_after == fold_snapshots.KEPT_ANEW_AFTER else KEPT_SOON_SECONDS,
+            fold_snapshots.KEPT_SECONDS if bounds.kept_after == fold_snapshots.STORED_AGAIN_AFTER else KEPT_SOON_SECONDS,
         ),
     )
 

@@ -16,13 +16,13 @@ class MemoryStates:
         self.values: dict[bytes, bytes] = {}
         self.kept: list[bytes] = []  # of each value, as they were kept, without marks: its key up to a zero byte
         self.is_away = False
-        self.made_anew = 0
+        self.remade = 0
         self._ids = 0
         self.written_at = 10**15
         self.rate = ByteRate(2**40, 2**40)
 
-    def times_made_anew(self, key: bytes) -> int:
-        return self.made_anew
+    def times_remade(self, key: bytes) -> int:
+        return self.remade
 
     async def find(self, key: bytes) -> Kept | None:
         return Kept(self.values[key], self.written_at) if key in self.values and not self.is_away else None

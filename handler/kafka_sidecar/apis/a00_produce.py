@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from kafka_sidecar.apis.api import Api, Call, Client, Response, Result, Services
-from kafka_sidecar.apis.common.nodes import Node, is_told, nodes
+from kafka_sidecar.apis.common.nodes import Node, is_advertised, nodes
 from kafka_sidecar.apis.common.ordinary_produce import ACKS, ZSTD_SINCE
 from kafka_sidecar.apis.common.topics import resolve
 from kafka_sidecar.apis.needs import AclOperation, on_topic, on_transactional_id
@@ -207,7 +207,7 @@ def _is_sent_away(
     redirects, subject = services.produce_redirects, name.partition(index)
     if not has_producer and redirects.is_behind(call.client, subject, now):
         return True
-    if leader == services.fleet.own or not services.sends_away(name, now) or not is_told(services, call.client, leader):
+    if leader == services.fleet.own or not services.sends_away(name, now) or not is_advertised(services, call.client, leader):
         return False
     redirects.last_asked_at = now
     return redirects.refuses(call.client, subject, services.fleet.version, now)
@@ -221,8 +221,8 @@ def _begin(
     index, leader = batch.partition_index, services.leader(name, batch.partition_index)
     refused = _refused_before(call.client, batch, now)
     if refused is not None:
-        may_be_told = leader is not None and leader != services.fleet.own and is_told(services, call.client, leader)
-        if leader is not None and refused.is_elsewhere and may_be_told:
+        may_be_named = leader is not None and leader != services.fleet.own and is_advertised(services, call.client, leader)
+        if leader is not None and refused.is_elsewhere and may_be_named:
             response.refuse_elsewhere(batch, leader)
         else:
             response.refuse(index, batch, refused.error)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Client, Response, Result, Services
-from kafka_sidecar.apis.common.nodes import is_told, nodes
+from kafka_sidecar.apis.common.nodes import is_advertised, nodes
 from kafka_sidecar.apis.needs import AclOperation, on_topic
 from kafka_sidecar.apis.state.answer_share import CountedFetchResponse
 from kafka_sidecar.apis.state.fetch_session_cache import CachedPartition, FetchContext, rotate
@@ -164,7 +164,7 @@ class _DelayedFetch:
         services, now = self._services, self._waiting_since
         own, redirects = services.fleet.own, services.fetch_redirects
         reader = services.leader(name, index, self._rack) if self._rack else leader
-        if leader is None or reader is None or reader == own or not is_told(services, self._client, reader):
+        if leader is None or reader is None or reader == own or not is_advertised(services, self._client, reader):
             return None
         subject = name.partition(index)
         if leader == own:

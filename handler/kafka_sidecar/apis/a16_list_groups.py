@@ -46,7 +46,7 @@ async def _list(services: Services, call: Call, request: ListGroupsRequest) -> L
         for group in groups
         if (not states or group.state.value.lower() in states) and (not types or _type(group).lower() in types)
     ]
-    unreachable = [leader for leader in others if not services.groups.leaders.is_told(leader, call.client.is_external)]
+    unreachable = [leader for leader in others if not services.groups.leaders.is_reachable(leader, call.client.is_external)]
     for answer in await asyncio.gather(*(ask_peer(services, call, leader, request, ListGroupsResponse) for leader in unreachable)):
         if answer.error_code is not ErrorCode.NONE:
             raise CoordinatorError(answer.error_code)

@@ -56,7 +56,7 @@ async def _list(services: Services, call: Call, request: ListTransactionsRequest
         for metadata in services.transactions.coordinator.all_transactions()
         if is_wanted(metadata)
     ]
-    unreachable = [leader for leader in others if not leaders.is_told(leader, call.client.is_external)]
+    unreachable = [leader for leader in others if not leaders.is_reachable(leader, call.client.is_external)]
     for answer in await asyncio.gather(*(ask_peer(services, call, leader, request, ListTransactionsResponse) for leader in unreachable)):
         if answer.error_code is not ErrorCode.NONE:
             raise CoordinatorError(answer.error_code)

@@ -72,7 +72,7 @@ class Leaders:
     async def find(self, key: str, own: tuple[str, int], is_external: bool) -> Node:
         """Where clients of a listener find the coordinator of a key; CoordinatorError while there is none."""
         leader = await self.leader(key)
-        if leader is not None and self.is_told(leader, is_external):
+        if leader is not None and self.is_reachable(leader, is_external):
             return _node(leader.node, leader.external if is_external else leader.advertised)
         if self._is_leaving:
             raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # another sidecar passes on, this one not for long
@@ -82,7 +82,7 @@ class Leaders:
         """Whether clients get that sidecar's address: both advertise an address, and have node ids of their own."""
         return leader in self.fleet() and self._directory.is_settled(leader)
 
-    def is_told(self, leader: Leader, is_external: bool) -> bool:
+    def is_reachable(self, leader: Leader, is_external: bool) -> bool:
         """Whether clients of a listener find that sidecar, and ask it themselves."""
         return self.is_advertised(leader) and bool(leader.external if is_external else leader.advertised)
 

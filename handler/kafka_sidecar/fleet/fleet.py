@@ -103,7 +103,7 @@ class Fleet:
         self._peers_of: dict[int, Leader] = {}
         self._pinging: dict[str, asyncio.Task[None]] = {}
         self._pinged_at = -math.inf
-        self._strangers = False  # somebody may be there whom the directory did not name at the last look, or not any more
+        self._directory_is_stale = False  # somebody may be there whom the directory did not name at the last look, or not any more
         self._looked_at = -math.inf
         self._looking: SingleFlight[None, bool] = SingleFlight()
         self.phase = FleetPhase.STARTING
@@ -219,7 +219,7 @@ class Fleet:
             self._liveness.heard(request.sender, serves=request.serves)
             self._update()
         else:
-            self._strangers = True  # it is new
+            self._directory_is_stale = True  # it is new
         missing = self._known.keys() & self._candidates.missing()
         return PingResponse(serves=self._says_that_it_leads, silent=self._liveness.silent, missing=missing)
 
@@ -229,11 +229,11 @@ class Fleet:
 
     async def _beat(self) -> None:
         now = self._clock()
-        if self._strangers and now - self._looked_at >= LOOK_SECONDS:
-            self._strangers, self._looked_at = False, now
+        if self._directory_is_stale and now - self._looked_at >= LOOK_SECONDS:
+            self._directory_is_stale, self._looked_at = False, now
             self._looking.begin(None, self._candidates.look_again)
         if now - self._pinged_at >= max(PING_SECONDS, PING_SECONDS_A_MEMBER * len(self._known)) * 0.9:
-            self._strangers = self._strangers or bool(self._liveness.silent)
+            self._directory_is_stale = self._directory_is_stale or bool(self._liveness.silent)
             self._pinged_at = now
             self._introduce()
             for other in self._known.values():
@@ -253,7 +253,7 @@ class Fleet:
         listed = {other.name: other for other in self._candidates.fleet()}
         self._known.update(listed)
         self._liveness.listed(listed, [name for name, other in listed.items() if not other.control])
-        self._known = {name: other for name, other in self._known.items() if self._liveness.is_told(name)}
+        self._known = {name: other for name, other in self._known.items() if self._liveness.is_advertised(name)}
         self._update()
 
     def _ping_soon(self, other: Leader) -> asyncio.Task[None] | None:
@@ -317,7 +317,7 @@ class Fleet:
         if (nodes, recent, leadership) != (before.nodes, before.recent, before.leadership):
             self.view = View(nodes, recent, leadership)
             new = [member.node_id for member in (*nodes, *recent) if not before.has(member.node_id)]
-            for node_id in self._recent.were_told(new):
+            for node_id in self._recent.were_advertised(new):
                 self._on_returned(node_id)
             self._recent.tell(new)
 

@@ -74,7 +74,7 @@ class Liveness:
         """Whether somebody who leads says that Pulsar has lost `name`."""
         return any(name in missing and self.leads(other) for other, missing in self._called_missing.items())
 
-    def is_told(self, name: str) -> bool:
+    def is_advertised(self, name: str) -> bool:
         return name in self._others
 
     def leads(self, name: str) -> bool:

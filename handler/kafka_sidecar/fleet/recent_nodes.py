@@ -38,6 +38,6 @@ class RecentNodes:
         while len(self._told) > MOST_NODES:
             del self._told[next(iter(self._told))]
 
-    def were_told(self, node_ids: Iterable[int]) -> list[int]:
+    def were_advertised(self, node_ids: Iterable[int]) -> list[int]:
         """Those of them that clients may know."""
         return [node_id for node_id in node_ids if node_id in self._told]

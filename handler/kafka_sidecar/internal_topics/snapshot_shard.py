@@ -34,11 +34,11 @@ class MadeAnew(Unavailable):
 class SnapshotShard:
     def __init__(
         self, client: Client, admin: Admin, whole_topic: str, number: int, count: int, clock: Clock, new_id: NewId,
-        on_made_anew: Callable[[SnapshotShard], None],
+        on_remade: Callable[[SnapshotShard], None],
     ) -> None:  # fmt: skip
         self._clock = clock
         self._new_id = new_id
-        self._on_made_anew = on_made_anew
+        self._on_remade = on_remade
         self._client = client
         self._admin = admin
         self._whole_topic = whole_topic
@@ -52,7 +52,7 @@ class SnapshotShard:
         self._opening = asyncio.Lock()
         self._closed: PulsarError | None = None
         self._created_at: str | None = None  # the topic, when it was last asked
-        self.times_made_anew = 0  # as far as is known: what was stored before is gone
+        self.times_remade = 0  # as far as is known: what was stored before is gone
 
     @property
     def progress(self) -> int:
@@ -219,8 +219,8 @@ class SnapshotShard:
         is_another = self._created_at not in (None, created_at)
         self._created_at = created_at
         if is_another:
-            self.times_made_anew += 1
-            self._on_made_anew(self)
+            self.times_remade += 1
+            self._on_remade(self)
 
     # --- Housekeeping, for readers
 

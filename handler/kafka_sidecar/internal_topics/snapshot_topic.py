@@ -58,8 +58,8 @@ class SnapshotTopic:
         self._shards: list[SnapshotShard] = []
         self._refused_reads = Refusals()
         self._refused_writes = Refusals()
-        self._times_begun_anew = 0  # with another count of partitions
-        self._making_anew = asyncio.Lock()
+        self._times_begun_again = 0  # with another count of partitions
+        self._remaking = asyncio.Lock()
         self._looks_left: dict[SnapshotShard, int] = {}  # at partitions that may have been created again
         self._looking = SupervisedTask("snapshot_topic", self.topic, self._look)
         self.rate = ByteRate(BYTES_A_SECOND, BYTES_AT_ONCE)  # for what is kept again and again
@@ -94,20 +94,20 @@ class SnapshotTopic:
                     if not self._shards:
                         await self._begin(count_of(self._admin, self.topic))
                     shards, shard = self._shards, self._shard(key)
-                    times = shard.times_made_anew
+                    times = shard.times_remade
                     try:
                         return await question(shard)
                     except MadeAnew:
-                        await self._make_anew(shards, shard, times)
+                        await self._remake(shards, shard, times)
                         raise
         except TopicMissing:
             return nothing
         except TimeoutError as error:
             raise Unavailable(f"{self.topic} could not be read within {ASK_SECONDS:.0f} s") from error
 
-    def times_made_anew(self, key: bytes) -> int:
+    def times_remade(self, key: bytes) -> int:
         """It grows when the partition of a key is made again: what was stored there before is gone."""
-        return self._times_begun_anew + (self._shard(key).times_made_anew if self._shards else 0)
+        return self._times_begun_again + (self._shard(key).times_remade if self._shards else 0)
 
     def new_id(self) -> str:
         """For a key that nobody else has."""
@@ -137,11 +137,11 @@ class SnapshotTopic:
         if not self._shards:
             await self._begin(partitions_of(self._admin, self.topic, PARTITIONS))
         shards, shard = self._shards, self._shard(key)
-        times = shard.times_made_anew
+        times = shard.times_remade
         try:
             await _store_in(shard, key, value)
         except (TopicMissing, MadeAnew):
-            await self._make_anew(shards, shard, times)
+            await self._remake(shards, shard, times)
             if not self._shards:
                 raise
             await _store_in(self._shard(key), key, value)
@@ -165,14 +165,14 @@ class SnapshotTopic:
             if self._looks_left:
                 await asyncio.sleep(LOOK_AT_OTHERS_SECONDS)
 
-    async def _make_anew(self, known: list[SnapshotShard], gone: SnapshotShard, times: int) -> None:
+    async def _remake(self, known: list[SnapshotShard], gone: SnapshotShard, times: int) -> None:
         """Somebody has deleted the topic. Each partition of it is found missing when something is stored there."""
 
         def has_noticed() -> bool:
             """Another that asked at the same time has made it again, or has found that somebody did."""
-            return self._shards is not known or gone not in known or gone.times_made_anew != times
+            return self._shards is not known or gone not in known or gone.times_remade != times
 
-        async with self._making_anew:
+        async with self._remaking:
             if has_noticed():
                 return
             count = await partitions_of(self._admin, self.topic, PARTITIONS)
@@ -183,12 +183,12 @@ class SnapshotTopic:
                 log.warning("somebody has deleted a partition of %s; it is created again", self.topic)
                 number = known.index(gone)
                 known[number] = self._new_shard(number, count)
-                known[number].times_made_anew = gone.times_made_anew + 1
+                known[number].times_remade = gone.times_remade + 1
                 self._look_at_others(known[number])
                 gone.close(MadeAnew(f"{self.topic} was made again"))
             else:
                 log.warning("somebody has created %s again, with %d partitions instead of %d", self.topic, count, len(known))
-                self._times_begun_anew += 1 + max(shard.times_made_anew for shard in known)
+                self._times_begun_again += 1 + max(shard.times_remade for shard in known)
                 self._shards = [self._new_shard(number, count) for number in range(count)]
                 for shard in known:
                     shard.close(MadeAnew(f"{self.topic} was made again"))

@@ -16,15 +16,15 @@ from kafka_sidecar.wire.error_code import ErrorCode
 class FoldedEntries:
     def __init__(
         self, fold: Fold, cache: PartitionCache, times: PartitionTimes, to_end: ReadToEnd, changed: Callable[[], None],
-        serve_anew: Callable[[], None],
+        serve_again: Callable[[], None],
     ) -> None:  # fmt: skip
-        """`serve_anew`: drop all that is ready to be served."""
+        """`serve_again`: drop all that is ready to be served."""
         self._fold = fold
         self._cache = cache
         self._times = times
         self._to_end = to_end
         self._changed = changed
-        self._serve_anew = serve_anew
+        self._serve_again = serve_again
 
     def add_own(self, base_offset: int, append: Append) -> None:
         """An entry of the appender's was folded by its receipt."""
@@ -42,7 +42,7 @@ class FoldedEntries:
         # them. So is an entry that this fold can't judge, and one whose record begins in others: that reader goes back as
         # far as it takes.
         if folded.changes_earlier:
-            self._serve_anew()
+            self._serve_again()
         if folded.conclusive and not content.lacks_chunks:
             data = served_data(content, folded.verdicts)
             self._cache.put(CachedEntry(folded.base_offset, folded.next_offset, data, ErrorCode.NONE))

@@ -125,7 +125,7 @@ class Partition:
         self._tail_watch = TailWatch(name, log_, self._fold, self._tail)
         self._to_end = ReadToEnd(name, log_, self._tail, self._tail_watch, self._fold)
         self._log_end = LogEnd(self)
-        folded = FoldedEntries(self._fold, self._cache, self.times, self._to_end, self.changed, self.serve_anew)
+        folded = FoldedEntries(self._fold, self._cache, self.times, self._to_end, self.changed, self.serve_again)
         self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, folded, self, limits.batches_per_entry, clock)
         self._validation = Validation(name, self, clock)
         self._producer_snapshots = ProducerSnapshots(name, self._fold, indexes.states, self, clock)
@@ -458,11 +458,11 @@ class Partition:
         metrics.INTERNAL_ERRORS.labels("fold").inc()
         limited.exception("partition %s: entry %s could not be folded, the partition is opened again", self.name, position)
         self._failures.note(self.name, position)
-        self._kept.mar()
-        self._producer_snapshots.mar()
+        self._kept.invalidate()
+        self._producer_snapshots.invalidate()
         self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"entry {position} could not be folded")
 
-    def fold_anew(self, why: str) -> None:
+    def fold_again(self, why: str) -> None:
         self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, why)
         raise PartitionEnded(why)
 
@@ -474,9 +474,9 @@ class Partition:
 
     def on_late_hidden(self) -> None:
         self._kept.note_hidden()
-        self.serve_anew()
+        self.serve_again()
 
-    def serve_anew(self) -> None:
+    def serve_again(self) -> None:
         """Some batches that were served are hidden from now on: those of a transaction that ended unseen."""
         self._cache.clear()
         self._catch_ups.close()

@@ -12,7 +12,7 @@ from typing import Final
 from kafka_sidecar.admin.service import ADMIN, FROM_THIS_HOST, AdminService
 from kafka_sidecar.apis.api import Services
 from kafka_sidecar.apis.common.deleted_topics import forget_here
-from kafka_sidecar.apis.common.handover import warm, warm_heirs
+from kafka_sidecar.apis.common.handover import open_on_new_leaders, warm
 from kafka_sidecar.apis.routing.transactions import EndedTogether, PeerTransactions, ended_transactions
 from kafka_sidecar.apis.state.answer_share import AnswerShare
 from kafka_sidecar.apis.state.fetch_session_cache import FetchSessionCache
@@ -229,7 +229,7 @@ class Sidecar:
     def _on_fleet_change(self) -> None:
         """Who leads now what this sidecar has led opens it; clients are sent there a little later."""
         if not self.fleet.is_leaving:  # then it waits for them
-            task = asyncio.create_task(warm_heirs(self.services))
+            task = asyncio.create_task(open_on_new_leaders(self.services))
             self._handing_over.add(task)
             task.add_done_callback(self._handing_over.discard)
 
@@ -258,7 +258,7 @@ class Sidecar:
 
     async def _hand_over(self) -> None:
         """Until clients have gone to the members that lead now."""
-        await warm_heirs(self.services)
+        await open_on_new_leaders(self.services)
         self.fleet.send_away()
         loop = asyncio.get_running_loop()
         begun = loop.time()

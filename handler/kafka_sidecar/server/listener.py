@@ -54,7 +54,7 @@ class Listener:
         self._max_connections = max_connections
         self._idle_seconds = idle_seconds
         self._connections: dict[KafkaConnection, None] = {}  # in order
-        self._to_be_told: dict[KafkaConnection, int] = {}  # the node that they do not know
+        self._to_hear_of_a_node: dict[KafkaConnection, int] = {}  # the node that they do not know
         self._telling = SupervisedTask("tell_again", "this sidecar", self._tell_again)
         self._look_for_idle_at = 0.0
         self._servers: list[asyncio.Server] = []
@@ -109,7 +109,7 @@ class Listener:
 
     def _lost(self, connection: KafkaConnection) -> None:
         self._connections.pop(connection, None)
-        self._to_be_told.pop(connection, None)
+        self._to_hear_of_a_node.pop(connection, None)
         if not self._connections:
             self._empty.set()
 
@@ -126,13 +126,13 @@ class Listener:
 
     def tell_again(self, node_id: int) -> None:
         """A node is there again. Clients that got Metadata meanwhile hear of it when they connect again."""
-        self._to_be_told.update((one, node_id) for one in self._connections if _is_told_too_little(one, node_id))
+        self._to_hear_of_a_node.update((one, node_id) for one in self._connections if _knows_too_few_nodes(one, node_id))
         self._telling.start()
 
     async def _tell_again(self) -> None:
-        while self._to_be_told:
-            connection, node_id = self._to_be_told.popitem()
-            if _is_told_too_little(connection, node_id):
+        while self._to_hear_of_a_node:
+            connection, node_id = self._to_hear_of_a_node.popitem()
+            if _knows_too_few_nodes(connection, node_id):
                 connection.drain()
                 await asyncio.sleep(TELL_SECONDS)
 
@@ -172,7 +172,7 @@ class Listener:
         return True
 
 
-def _is_told_too_little(connection: KafkaConnection, node_id: int) -> bool:
+def _knows_too_few_nodes(connection: KafkaConnection, node_id: int) -> bool:
     return connection.told is not None and not connection.told.has(node_id)
 
 

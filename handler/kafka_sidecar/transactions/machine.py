@@ -66,7 +66,7 @@ def init_producer_id(
     metadata: TransactionMetadata, expected: Producer, timeout_ms: int, new_producer_id: int, now: int, is_changing: bool
 ) -> Next:
     """A producer begins, or begins again after an error (KIP-360). One that is prepared to abort gets CONCURRENT_TRANSACTIONS."""
-    if is_changing or _is_told_already(metadata, expected):
+    if is_changing or _knows_its_end(metadata, expected):
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if expected != NOBODY and not _may_be(metadata, expected):
         return ErrorCode.PRODUCER_FENCED
@@ -111,7 +111,7 @@ def fence(metadata: TransactionMetadata, now: int) -> TransactionMetadata:
     )  # fmt: skip
 
 
-def _is_told_already(metadata: TransactionMetadata, producer: Producer) -> bool:
+def _knows_its_end(metadata: TransactionMetadata, producer: Producer) -> bool:
     """Whether this is what a producer is behind its transaction's end. It knows, and goes on while the markers are being written."""
     if metadata.state not in PREPARED:
         return False
@@ -120,7 +120,7 @@ def _is_told_already(metadata: TransactionMetadata, producer: Producer) -> bool:
 
 
 def _refusal(metadata: TransactionMetadata | None, producer: Producer) -> ErrorCode:
-    if metadata is not None and _is_told_already(metadata, producer):
+    if metadata is not None and _knows_its_end(metadata, producer):
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if metadata is None or metadata.producer_id != producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -175,7 +175,7 @@ def end(
     """A producer commits or aborts. NONE where that has been done."""
     if metadata is None:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if _is_told_already(metadata, producer):
+    if _knows_its_end(metadata, producer):
         return ErrorCode.CONCURRENT_TRANSACTIONS
     is_retry = _is_retry(metadata, producer)
     if metadata.producer_id != producer.producer_id and not is_retry:

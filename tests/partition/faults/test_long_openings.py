@@ -54,7 +54,7 @@ async def test_a_log_of_which_nothing_comes_is_given_up(slow_log: MemoryLog) -> 
 
 
 async def test_what_is_folded_is_kept_meanwhile(slow_log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold_snapshots, "KEPT_ANEW_AFTER", 50)
+    monkeypatch.setattr(fold_snapshots, "STORED_AGAIN_AFTER", 50)
     states = MemoryStates()
     opening = open_partition(slow_log, states=states)
     async with asyncio.timeout(5):

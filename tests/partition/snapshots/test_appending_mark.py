@@ -223,7 +223,7 @@ async def test_mark_and_value_are_put_again_in_a_topic_that_is_made_anew() -> No
     before = sorted(key.partition(b"\0")[0] for key in states.values)
     assert len(before) == 2
     states.values.clear()
-    states.made_anew += 1
+    states.remade += 1
     await after_hours(partition, 0.1)
     assert sorted(key.partition(b"\0")[0] for key in states.values) == before
     assert partition._producer_snapshots.has_begun
@@ -235,7 +235,7 @@ async def test_what_is_gone_with_its_topic_is_stored_anew_also_by_who_closes_at_
     partition.tick(asyncio.get_running_loop().time() + producer_snapshots.KEPT_SECONDS)
     await settled(partition)
     states.values.clear()
-    states.made_anew += 1
+    states.remade += 1
     partition.close()
     await settled(partition)
     assert [key.partition(b":")[0] for key in states.values] == [b"producer-states"]

@@ -115,7 +115,7 @@ async def test_what_is_gone_with_its_topic_covers_nothing() -> None:
     first, second = of(states), of(states)
     await first.store(all_up_to(20), b"gone")
     states.values.clear()
-    states.made_anew += 1
+    states.remade += 1
     await second.store(all_up_to(10), b"of the topic that was made anew")
     await first.surest()
     await first.delete_covered()

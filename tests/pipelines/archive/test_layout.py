@@ -14,9 +14,9 @@ from kafka_sidecar.pipelines.archive.layout import (
     batch_ranges,
     decode,
     encode,
-    made_anew,
     next_ranges,
     read_directory,
+    remade,
     to_compact,
     united,
 )
@@ -44,8 +44,8 @@ def test_contents_are_read_as_they_were_written(ranges: Ranges, ids: dict[str, s
 
 
 def test_a_topic_that_was_made_anew_is_not_gone_on_with() -> None:
-    assert made_anew({"t": "1", "u": "2"}, {"t": "3", "u": "2", "new": "4"}) == ["t"]
-    assert made_anew({"t": "1"}, {"t": ""}) == made_anew({}, {"t": "1"}) == []  # an id that is not known says nothing
+    assert remade({"t": "1", "u": "2"}, {"t": "3", "u": "2", "new": "4"}) == ["t"]
+    assert remade({"t": "1"}, {"t": ""}) == remade({}, {"t": "1"}) == []  # an id that is not known says nothing
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"format":1,"offsets":{"t":[1]},"ids":{}}', '{"format":1,"offsets":{}}'])

@@ -14,7 +14,7 @@ from kafka_sidecar.kafka_client.topics import ClusterState, Topics, TopicState
 from kafka_sidecar.pipelines.copying.delivery import Progress, Route, not_the_same, read_progress, write_progress
 from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.copying.outcome import Outcome
-from kafka_sidecar.pipelines.mirror.plan import Changes, MirrorOptions, NewTopic, changes, copied_configs, dealt
+from kafka_sidecar.pipelines.mirror.plan import Changes, MirrorOptions, NewTopic, changes, copied_configs, shares_of
 from kafka_sidecar.pipelines.mirror.run import FENCED_ROUNDS, PartitionState
 
 
@@ -58,7 +58,7 @@ def test_a_name_that_would_be_ambiguous_is_refused(name: str) -> None:
 
 @given(st.dictionaries(st.tuples(st.sampled_from("abc"), st.integers(0, 20)), st.integers(0, 1_000)), st.integers(1, 8))
 def test_each_partition_is_dealt_to_one_task(behind: dict[tuple[str, int], int], tasks: int) -> None:
-    hands = dealt(behind, tasks)
+    hands = shares_of(behind, tasks)
     assert sorted(at for hand in hands for at in hand) == sorted(behind)
     assert len(hands) <= tasks
     loads = [sum(max(1, behind[at]) for at in hand) for hand in hands]

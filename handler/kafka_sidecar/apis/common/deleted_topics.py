@@ -48,7 +48,7 @@ async def _tell_others(services: Services, topics: Mapping[str, uuid.UUID | None
     in_full = {services.names.parse(topic).pulsar: topic_id for topic, topic_id in topics.items()}
     until = services.clock() + MOST_TELL_SECONDS
 
-    untold: list[str] = []
+    unreached: list[str] = []
     waiting = iter(others)
 
     async def tell_one_after_the_other() -> None:
@@ -57,12 +57,12 @@ async def _tell_others(services: Services, topics: Mapping[str, uuid.UUID | None
                 left = min(TELL_SECONDS, until - services.clock())
                 await within(left, services.peers.topics_deleted(other.control, other.name, in_full))
             except (PeerUnavailable, TimeoutError) as error:
-                untold.append(f"{other.control}: {str(error) or 'no answer in time'}")
+                unreached.append(f"{other.control}: {str(error) or 'no answer in time'}")
 
     await gathered(tell_one_after_the_other() for _ in range(TOLD_TOGETHER))
-    if untold:
-        listed = "; ".join(untold[:NAMED])
-        log.warning("%d of %d sidecars may not know yet of deleted topics (%s): %s", len(untold), len(others), names, listed)
+    if unreached:
+        listed = "; ".join(unreached[:NAMED])
+        log.warning("%d of %d sidecars may not know yet of deleted topics (%s): %s", len(unreached), len(others), names, listed)
 
 
 async def forget_here(services: Services, topics: Mapping[str, uuid.UUID | None]) -> None:

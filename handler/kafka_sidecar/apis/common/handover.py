@@ -24,27 +24,29 @@ WARM_SECONDS: Final = 2.0
 AT_ONCE: Final = 64
 
 
-async def warm_heirs(services: Services) -> None:
+async def open_on_new_leaders(services: Services) -> None:
     """Have the other members open what is in use here and led by them; return when it is open, or after two seconds."""
-    heirs: dict[Leader, list[str]] = {}
+    new_leaders: dict[Leader, list[str]] = {}
     pace = Pace()
     for partition in services.partitions.names():
         await pace.maybe_yield()
-        heir = _heir(services, partition)
-        if heir is not None:
-            heirs.setdefault(heir, []).append(partition)
-    await asyncio.gather(*(_warm_heir(services, heir, partitions[:MOST_PARTITIONS]) for heir, partitions in heirs.items()))
+        new_leader = _new_leader(services, partition)
+        if new_leader is not None:
+            new_leaders.setdefault(new_leader, []).append(partition)
+    await asyncio.gather(
+        *(_open_on_new_leader(services, new_leader, partitions[:MOST_PARTITIONS]) for new_leader, partitions in new_leaders.items())
+    )
 
 
-async def _warm_heir(services: Services, heir: Leader, partitions: Sequence[str]) -> None:
+async def _open_on_new_leader(services: Services, new_leader: Leader, partitions: Sequence[str]) -> None:
     try:
         async with asyncio.timeout(WARM_SECONDS):
-            await services.peers.warm(heir.control, heir.name, partitions)
+            await services.peers.warm(new_leader.control, new_leader.name, partitions)
     except (PeerUnavailable, TimeoutError) as error:
-        log.info("sidecar %d opens what it leads when clients come: %s", heir.node, str(error) or "no answer in time")
+        log.info("sidecar %d opens what it leads when clients come: %s", new_leader.node, str(error) or "no answer in time")
 
 
-def _heir(services: Services, partition: str) -> Leader | None:
+def _new_leader(services: Services, partition: str) -> Leader | None:
     topic, _, index = partition.rpartition("-partition-")
     name = services.catalog.names.from_pulsar(topic)
     leader = None if name is None else services.leader(name, int(index))

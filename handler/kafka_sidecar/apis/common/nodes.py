@@ -89,7 +89,7 @@ def _address(member: Member, client: Client) -> tuple[str, int] | None:
     return member.external if client.is_external else (member.host, member.port)
 
 
-def is_told(services: Services, client: Client, member: Member) -> bool:
+def is_advertised(services: Services, client: Client, member: Member) -> bool:
     """Whether a member has an address for the listener to which the client came."""
     return member == services.fleet.own or _address(member, client) is not None
 
@@ -109,7 +109,7 @@ class Replicas(NamedTuple):
 
 def replicas(services: Services, client: Client, view: View, topic: Topic) -> list[Replicas]:
     """Of all partitions. A leader that a client can't reach is shown as Kafka does it (MetadataCache.getPartitionMetadata)."""
-    hidden = {member.node_id for member in view.nodes if not is_told(services, client, member)}
+    hidden = {member.node_id for member in view.nodes if not is_advertised(services, client, member)}
     return [
         Replicas(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER, ids) if ids[0] in hidden else Replicas(ErrorCode.NONE, ids[0], ids)
         for ids in view.leadership.replicas(topic.name.pulsar, topic.partitions)

@@ -146,7 +146,7 @@ class Audit:
             base = index if report.next_offset is None else min(index, report.next_offset)
             report.note(Kind.UNREADABLE, entry.position, str(error), (base, index))
             self._account(entry, base, index)
-            self._fold_anew()
+            self._fold_again()
             return
         base = index - content.offset_count + 1
         report.batches += len(content.batches)
@@ -248,7 +248,7 @@ class Audit:
         try:
             folded = self._fold.by_reading(entry.position, index, content)
         except IndexAlarm:  # it is a finding already
-            self._fold_anew()
+            self._fold_again()
             return
         for (header, _), verdict in zip(content.batches, folded.verdicts, strict=True):
             if verdict.is_hidden:
@@ -256,7 +256,7 @@ class Audit:
                 self.report.note(Kind.HIDDEN, entry.position, why, (base, base + header.offset_count - 1))
             base += header.offset_count
 
-    def _fold_anew(self) -> None:
+    def _fold_again(self) -> None:
         self._fold = Fold(self._last)
 
     def unread(self, why: str) -> PartitionReport:

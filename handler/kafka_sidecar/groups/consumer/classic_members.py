@@ -45,7 +45,7 @@ def _join(group: ConsumerGroup, now: Now, request: MemberJoin) -> JoinResult:
     if request.member_id == UNKNOWN_MEMBER_ID and request.instance_id is None and request.needs_member_id:
         return JoinResult(ErrorCode.MEMBER_ID_REQUIRED, request.new_member_id)
     member_id = request.member_id or request.new_member_id
-    before = _who_joins(group, request, member_id)
+    before = _joining_member(group, request, member_id)
     subscription = _subscription(request.protocols)
     metadata = _member_metadata(before, request, subscription)
     group.check(before, member_id, metadata)
@@ -67,7 +67,7 @@ def _share_one(group: ConsumerGroup, protocols: Protocols) -> bool:
     return any(all(name in names for names in others) for name, _ in protocols)
 
 
-def _who_joins(group: ConsumerGroup, request: MemberJoin, member_id: str) -> ConsumerMember | None:
+def _joining_member(group: ConsumerGroup, request: MemberJoin, member_id: str) -> ConsumerMember | None:
     if request.instance_id is None:
         return group.members.get(member_id)
     if request.member_id == UNKNOWN_MEMBER_ID:
@@ -136,7 +136,7 @@ def leave(group: ConsumerGroup, leaving: Iterable[MemberIdentity]) -> list[Error
     gone: dict[str, ConsumerMember] = {}
     for one in leaving:
         try:
-            member = _who_leaves(group, one)
+            member = _leaving_member(group, one)
             gone[member.member_id] = member
             errors.append(ErrorCode.NONE)
         except Refusal as refused:
@@ -147,7 +147,7 @@ def leave(group: ConsumerGroup, leaving: Iterable[MemberIdentity]) -> list[Error
     return errors
 
 
-def _who_leaves(group: ConsumerGroup, one: MemberIdentity) -> ConsumerMember:
+def _leaving_member(group: ConsumerGroup, one: MemberIdentity) -> ConsumerMember:
     if one.instance_id is not None and one.member_id != UNKNOWN_MEMBER_ID:
         return group.check_static(one.member_id, one.instance_id)
     # An administrator removes a static member by its instance.

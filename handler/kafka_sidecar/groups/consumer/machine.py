@@ -178,7 +178,7 @@ class ConsumerGroup:
 
     def _heartbeat(self, now: Now, request: MemberHeartbeat) -> HeartbeatResult:
         self.check_room(request.member_id)
-        before = self._who_beats(request)
+        before = self._beating_member(request)
         metadata = updated_metadata(before, request)
         self.check(before, request.member_id, metadata)
         member = self.enter(before, request.member_id, metadata)
@@ -198,7 +198,7 @@ class ConsumerGroup:
         soon = WAITING_INTERVAL * max(1, len(self._waits_since) // WAITING_AT_ONCE)
         return min(soon, self._times.interval) if waited < WAITING_SECONDS else self._times.interval
 
-    def _who_beats(self, request: MemberHeartbeat) -> ConsumerMember | None:
+    def _beating_member(self, request: MemberHeartbeat) -> ConsumerMember | None:
         """The member, None for one that is new, or of a static member the one whose place it takes."""
         if request.epoch != JOIN_GROUP_MEMBER_EPOCH:
             known = self._known(request)
@@ -334,9 +334,9 @@ class ConsumerGroup:
             self._forget(member.member_id)
         for regex in self.group_state.regexes.keys() - self.subscriptions.regexes:
             self.group_state.remove_regex(regex)
-        self._assign_anew_or_downgrade()
+        self._reassign_or_downgrade()
 
-    def _assign_anew_or_downgrade(self) -> None:
+    def _reassign_or_downgrade(self) -> None:
         if self.only_classic:  # in the epoch that its members know: they are to join again, not to be fenced
             self.downgrade = Downgrade(rebalance=True)
         else:
@@ -379,7 +379,7 @@ class ConsumerGroup:
         if not self.members:
             return
         self.subscriptions.resolve(now.wall)
-        self._assign_anew_or_downgrade()
+        self._reassign_or_downgrade()
         self.flush()
 
     def reset_session_timeout(self, member: ConsumerMember, now: Now) -> None:

@@ -186,7 +186,7 @@ class ProducerStates:
         """About how many bytes they take."""
         return AWAKE_BYTES * len(self.awake) + SPARED_BYTES * len(self._spared) + self._asleep.size
 
-    def learn_who_has_expired(self, later: ProducerStates) -> None:
+    def learn_expired(self, later: ProducerStates) -> None:
         """Of a fold that has come further."""
         self.times.learn(later.times)
         self._spared |= later._spared

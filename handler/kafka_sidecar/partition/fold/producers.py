@@ -365,7 +365,7 @@ class ProducerTable:
 
     def _take_later(self, later: ProducerTable) -> None:
         """What is known of a producer later on is what counts. Of both tables the smaller one is gone through."""
-        self.states.learn_who_has_expired(later.states)
+        self.states.learn_expired(later.states)
         if self.begins_expired and not later.begins_expired:
             later.states.expire_first(self.states)
         if len(later.states) <= len(self.states):

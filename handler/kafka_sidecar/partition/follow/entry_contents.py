@@ -15,7 +15,7 @@ from kafka_sidecar.pulsar.entry import Position, RawEntry
 class PartitionForContents(Protocol):
     """The partition, as far as the contents of its entries matter to it."""
 
-    def fold_anew(self, why: str) -> None:
+    def fold_again(self, why: str) -> None:
         """What is folded is not enough. The partition ends, by PartitionEnded."""
         ...
 
@@ -53,4 +53,4 @@ class EntryContents:
         kept = self._kept
         if kept.is_for_clients and self._unannounced.begin_in(content, position, kept.none_up_to) and not self._unannounced.announce():
             self._failures.note_transactions(self._name)
-            self._partition.fold_anew("it has transactions that nobody has announced: the log is folded from its start")
+            self._partition.fold_again("it has transactions that nobody has announced: the log is folded from its start")

@@ -34,7 +34,7 @@ class AppendingMark:
         self._counts_ms = expiry_ms + int((_OVERDUE_SECONDS + _CLOCKS_DIFFER_SECONDS) * 1000)
         self._key = b""
         self._put_at = -math.inf
-        self._times_made_anew = 0  # the topic, when it was put
+        self._times_remade = 0  # the topic, when it was put
 
     @property
     def may_be_put(self) -> bool:
@@ -43,7 +43,7 @@ class AppendingMark:
 
     def is_due(self, now: float) -> bool:
         """Whether it is to be put, or put again."""
-        return now - self._put_at >= _ANEW_SECONDS or self._times_made_anew != self._states.times_made_anew(self._prefix)
+        return now - self._put_at >= _ANEW_SECONDS or self._times_remade != self._states.times_remade(self._prefix)
 
     def is_overdue(self, now: float) -> bool:
         """Whether others may ignore it before the producers of a batch that is sent now have expired."""
@@ -55,9 +55,9 @@ class AppendingMark:
             return
         if not self._key or (self._put_at > -math.inf and self.is_overdue(now)):  # another sidecar may be about to delete an old one
             self._key = self._prefix + self._states.new_id().encode()  # from now on it may land
-        times_made_anew = self._states.times_made_anew(self._prefix)
+        times_remade = self._states.times_remade(self._prefix)
         await self._states.store(self._key, b"1")
-        self._put_at, self._times_made_anew = now, times_made_anew
+        self._put_at, self._times_remade = now, times_remade
 
     async def take_back(self) -> None:
         """May raise PulsarError."""

@@ -28,7 +28,7 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 log = RateLimitedLog(logging.getLogger(__name__))
 
 # So many offsets may have to be folded again: a fraction of a second.
-KEPT_ANEW_AFTER: Final = 10_000
+STORED_AGAIN_AFTER: Final = 10_000
 # Every sidecar that has the partition open keeps its fold.
 KEPT_SECONDS: Final = 60.0
 _KIND: Final = b"fold"
@@ -68,7 +68,7 @@ class FoldSnapshots:
         self._taken_over: set[bytes] = set()  # what others have kept that tells more than the log: this fold knows it
         self._kept_at = -KEPT_SECONDS
         self._kept_since = -math.inf  # when what is kept was stored, in this process's time
-        self._times_made_anew = 0  # the topic, when it was stored
+        self._times_remade = 0  # the topic, when it was stored
         self._keeping: asyncio.Task[None] | None = None
 
     async def restore(self, log_: EntryLog, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]) -> bool:
@@ -80,13 +80,13 @@ class FoldSnapshots:
         Where retention has taken what it tells of, nothing may be concluded while it can't be read. Else it saves time alone.
         """
         useless: list[DecodedSnapshot] = []
-        times_made_anew = 0 if self._values is None else self._values.times_made_anew  # before: it may be made again while it is read
+        times_remade = 0 if self._values is None else self._values.times_remade  # before: it may be made again while it is read
         try:
             while (found := await self._find(from_the_start=transactions_behind == BEFORE_ALL)) is not None:
                 stored, since = found
                 stats = await log_.stats()  # after that: its ledger may have begun a moment ago
                 if stats.may_hold(stored.position) and _knows_all(stored, transactions_behind):
-                    self._go_on_from(stored, since, times_made_anew)
+                    self._go_on_from(stored, since, times_remade)
                     # Sidecars before 0.3 kept where they had begun to write transactions, though others had announced an earlier place.
                     self._transactions.known_from = min(self._transactions.known_from or transactions_behind, transactions_behind)
                     break
@@ -96,7 +96,7 @@ class FoldSnapshots:
             if await may_have_lost():
                 raise
         await self._recall(log_, useless)
-        await self._recall_told_by_others(log_, may_have_lost)
+        await self._recall_stored_by_others(log_, may_have_lost)
         return self._restored is not None
 
     async def recall_ended(self, log_: EntryLog) -> None:
@@ -117,19 +117,19 @@ class FoldSnapshots:
                 elif stats.may_hold(one.position):  # else it is of another log
                     self._transactions.recall_at(one.fold.next_offset, one.transactions)
 
-    def _go_on_from(self, stored: DecodedSnapshot, since: float, times_made_anew: int) -> None:
+    def _go_on_from(self, stored: DecodedSnapshot, since: float, times_remade: int) -> None:
         restore(stored, self._fold, self._transactions)
         self._restored = stored.position
         self._kept_to, self._kept_in = self._fold.next_offset, stored.position.ledger
-        self._kept_since, self._times_made_anew = since, times_made_anew
+        self._kept_since, self._times_remade = since, times_remade
 
-    def _must_be_kept_anew(self) -> bool:
+    def _must_be_stored_again(self) -> bool:
         """Whether something was hidden since it was kept, its topic was made again, or it is so old that others may delete it."""
         if self._has_hidden:
             return True
         if self._kept_in is None or self._values is None:
             return False
-        is_gone = self._times_made_anew != self._values.times_made_anew
+        is_gone = self._times_remade != self._values.times_remade
         return is_gone or asyncio.get_running_loop().time() - self._kept_since >= WRITE_ANEW_MS / 1000
 
     @property
@@ -137,7 +137,7 @@ class FoldSnapshots:
         """Whether it has hidden something since it was kept."""
         return self._hidden_kept < self._hidden_noted
 
-    async def _told_by_others(self, values: SnapshotValues) -> tuple[list[tuple[bytes, DecodedSnapshot]], PulsarError | None]:
+    async def _stored_by_others(self, values: SnapshotValues) -> tuple[list[tuple[bytes, DecodedSnapshot]], PulsarError | None]:
         """What others have kept that tells more than the log, and is not known here; and why something of it could not be read now."""
         told, failure = [], None
         for key in values.of_others_that_tell_more():
@@ -156,13 +156,13 @@ class FoldSnapshots:
             log.warning("partition %s: what another sidecar has hidden can't be read now: %s", self._name, failure)
         return told, failure
 
-    async def _recall_told_by_others(self, log_: EntryLog, may_have_lost: Callable[[], Awaitable[bool]]) -> None:
+    async def _recall_stored_by_others(self, log_: EntryLog, may_have_lost: Callable[[], Awaitable[bool]]) -> None:
         """What can't be read is left for later. It matters where retention has taken what it tells of."""
         if self._values is None:
             return
         if self._restored is not None and self._found is not None:
             self._taken_over.add(self._found)
-        told, failure = await self._told_by_others(self._values)
+        told, failure = await self._stored_by_others(self._values)
         for key, one in told:
             if self._restored is None or one.fold.next_offset > self._fold.next_offset:
                 await self._recall(log_, [one])
@@ -174,7 +174,7 @@ class FoldSnapshots:
 
     async def _take_over(self, values: SnapshotValues) -> None:
         """Hide what other sidecars have hidden, as far as this one has come."""
-        told, _ = await self._told_by_others(values)
+        told, _ = await self._stored_by_others(values)
         for key, one in told:
             if one.fold.next_offset <= self._fold.next_offset:
                 if self._transactions.hide_what_is_hidden(one.transactions, self._fold.next_offset):
@@ -201,7 +201,7 @@ class FoldSnapshots:
             return await self._read_best(self._values, from_the_start=from_the_start)
         except (NotPermitted, Refused) as error:
             log.warning("partition %s: the snapshot of its transactions can't be read, the log is read: %s", self._name, error)
-            self.mar()  # what others have kept may tell of what retention has taken
+            self.invalidate()  # what others have kept may tell of what retention has taken
             return None
         except PulsarError as error:
             raise Unavailable(f"the snapshot of its transactions can't be read: {error}") from error
@@ -252,7 +252,7 @@ class FoldSnapshots:
         """Batches are hidden from now on by what a coordinator has said. The log does not tell it."""
         self._hidden_noted += 1
 
-    def mar(self) -> None:
+    def invalidate(self) -> None:
         """The fold failed in the middle of an entry: what it knows is not to be kept."""
         self._is_whole = False
 
@@ -261,14 +261,16 @@ class FoldSnapshots:
         if self._transactions.to_recall:
             self._transactions.recall_up_to(self._fold.next_offset)
         last, new = self._fold.last_position, self._fold.next_offset - self._kept_to
-        is_due = new >= KEPT_ANEW_AFTER or (new > 0 and last is not None and last.ledger != self._kept_in) or self._must_be_kept_anew()
+        is_due = (
+            new >= STORED_AGAIN_AFTER or (new > 0 and last is not None and last.ledger != self._kept_in) or self._must_be_stored_again()
+        )
         if is_due and now - self._kept_at >= KEPT_SECONDS:
             self._kept_at = now
             self._keep()
 
     def close(self) -> None:
         """The partition has ended, maybe before it was open: it took too long, and goes on from here then."""
-        if self._fold.next_offset > self._kept_to or self._must_be_kept_anew():
+        if self._fold.next_offset > self._kept_to or self._must_be_stored_again():
             self._keep(is_last=True)
 
     @property
@@ -298,13 +300,13 @@ class FoldSnapshots:
         snapshot = known.snapshot
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
-            if snapshot.fold.next_offset <= self._kept_to and not self._must_be_kept_anew():
+            if snapshot.fold.next_offset <= self._kept_to and not self._must_be_stored_again():
                 return
         try:
             is_from_the_start = _is_from_the_start(snapshot.transactions)
             extent = Extent(None if is_from_the_start else ANNOUNCED, snapshot.position)
-            times_made_anew = values.times_made_anew
-            if replaces := self._must_be_kept_anew():
+            times_remade = values.times_remade
+            if replaces := self._must_be_stored_again():
                 self._replace_found()
             best = await values.ends_last(from_the_start=is_from_the_start)
             is_best = best is None or not best[1].covers(extent) or (replaces and best[1].last == extent.last)
@@ -313,7 +315,7 @@ class FoldSnapshots:
                 await values.store(extent, data, tells_more=bool(snapshot.transactions.undone))
                 self._kept_since = asyncio.get_running_loop().time()
                 self._hidden_kept = max(self._hidden_kept, known.hidden)
-            self._kept_to, self._kept_in, self._times_made_anew = snapshot.fold.next_offset, snapshot.position.ledger, times_made_anew
+            self._kept_to, self._kept_in, self._times_remade = snapshot.fold.next_offset, snapshot.position.ledger, times_remade
             await self._delete_covered(values, known.taken_over)
         except PulsarError as error:
             log.warning("partition %s: the snapshot of its transactions is not stored now: %s", self._name, error)

@@ -76,7 +76,7 @@ class ProducerSnapshots:
         self._may_keep = True  # as far as is known: it has the right
         # When what others can go on from was stored, and when what was found was, in this process's time.
         self._of_use_since = self._found_since = -math.inf
-        self._times_made_anew = 0  # the topic, when it was stored or found
+        self._times_remade = 0  # the topic, when it was stored or found
         self._mark = None if states is None else AppendingMark(name, states, clock, fold.memory.expiry_ms)
         self.has_begun = states is None  # others go on from what is kept, and find the mark: producers may write
         self.keeping: asyncio.Task[None] | None = None  # what is on its way to Pulsar
@@ -85,7 +85,7 @@ class ProducerSnapshots:
         """What is surest of all that anybody has stored. After a PulsarError nothing may be concluded."""
         if self._values is None:
             return None
-        times_made_anew = self._values.times_made_anew  # before: it may be made again while it is read
+        times_remade = self._values.times_remade  # before: it may be made again while it is read
         try:
             found = await self._surest(self._values)
         except (NotPermitted, Refused) as error:
@@ -97,7 +97,7 @@ class ProducerSnapshots:
         if found is None:
             return None
         _, known, age = found
-        self._found_since, self._times_made_anew = asyncio.get_running_loop().time() - age, times_made_anew
+        self._found_since, self._times_remade = asyncio.get_running_loop().time() - age, times_remade
         self._kept_to = known.last
         return known
 
@@ -145,10 +145,10 @@ class ProducerSnapshots:
 
     def distrust(self) -> None:
         """The log contradicts itself, or what was kept of it."""
-        self.mar()
+        self.invalidate()
         self.throw_away("the log contradicts itself")
 
-    def mar(self) -> None:
+    def invalidate(self) -> None:
         """The fold failed in the middle of an entry: what it knows is not to be kept."""
         self._is_whole = False
 
@@ -195,7 +195,7 @@ class ProducerSnapshots:
     @property
     def _is_gone(self) -> bool:
         """Whether the topic was made again since something was kept."""
-        return self._values is not None and self._times_made_anew != self._values.times_made_anew
+        return self._values is not None and self._times_remade != self._values.times_remade
 
     async def tells_all(self) -> bool:
         """Whether what was kept has all that sidecars have written. May raise PulsarError."""
@@ -281,12 +281,12 @@ class ProducerSnapshots:
             await self._put_mark()
             await self._store(values)
             if not self._has_looked_again:
-                await self._learn_of_who_began_with_it(values)
+                await self._learn_of_another_beginning(values)
         except PulsarError as error:
             self._note_failure(error)
         await self._delete_covered(values)
 
-    async def _learn_of_who_began_with_it(self, values: SnapshotValues) -> None:
+    async def _learn_of_another_beginning(self, values: SnapshotValues) -> None:
         """Two sidecars may begin where nothing was stored, and the earlier value may be stored later. It would count for one that
         opens the partition, however far this sidecar goes on. Its own is stored by then: it may be closed before it has learnt.
         """
@@ -332,10 +332,10 @@ class ProducerSnapshots:
             return
         if not self._knows_enough():  # the fold may have begun again while Pulsar was asked
             return
-        known, now, times_made_anew = KnownProducers.of(self._fold), asyncio.get_running_loop().time(), values.times_made_anew
+        known, now, times_remade = KnownProducers.of(self._fold), asyncio.get_running_loop().time(), values.times_remade
         await values.store(known.extent, await in_a_thread(lambda: packed.pack(known.encode())))
         self._kept_to = known.last
-        self._of_use_since, self._times_made_anew = now, times_made_anew
+        self._of_use_since, self._times_remade = now, times_remade
 
     def _knows_enough(self) -> bool:
         return self._is_whole and self._partition.knows_the_past

@@ -30,7 +30,7 @@ _TELLS_MORE: Final = b"+"
 class _Stored:
     key: bytes
     extent: Extent
-    times_made_anew: int  # when it was about to be stored: while that has not grown, it is there for certain
+    times_remade: int  # when it was about to be stored: while that has not grown, it is there for certain
 
 
 class SnapshotValues:
@@ -50,9 +50,9 @@ class SnapshotValues:
         return self._states.rate
 
     @property
-    def times_made_anew(self) -> int:
+    def times_remade(self) -> int:
         """Once more means that what was stored is gone with its topic."""
-        return self._states.times_made_anew(self._prefix)
+        return self._states.times_remade(self._prefix)
 
     async def surest(self) -> tuple[bytes, Extent] | None:
         """The one that began earliest; of several, the one that ends last. May raise PulsarError."""
@@ -89,9 +89,9 @@ class SnapshotValues:
         self._own.add(key)
         while len(self._known) > MOST_REMEMBERED:
             self._forget(next(iter(self._known)))
-        times_made_anew = self.times_made_anew
+        times_remade = self.times_remade
         await self._states.store(key, value)
-        self._stored = _Stored(key, extent, times_made_anew)
+        self._stored = _Stored(key, extent, times_remade)
 
     def of_others_that_tell_more(self) -> list[bytes]:
         """The keys of those that were there when this sidecar looked last."""
@@ -100,7 +100,7 @@ class SnapshotValues:
     async def delete_covered(self, spared: Collection[bytes] = ()) -> None:
         """What the value covers that this sidecar has stored last. Raises PulsarError."""
         stored = self._stored
-        if stored is not None and stored.times_made_anew == self.times_made_anew:
+        if stored is not None and stored.times_remade == self.times_remade:
             covered = [key for key, extent in self._known.items() if self._gives_way(key, extent, stored)]
             await self.delete([key for key in (*self._gone, *covered) if key not in spared])
 

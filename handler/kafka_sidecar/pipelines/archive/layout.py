@@ -94,7 +94,7 @@ def united(contents: Iterable[Contents]) -> Contents:
     return Contents(found, ids)
 
 
-def made_anew(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def remade(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Topics whose name another archived topic had."""
     return [topic for topic, one in sorted(now.items()) if one and before.get(topic, one) != one]
 

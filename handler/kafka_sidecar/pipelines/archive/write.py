@@ -18,7 +18,7 @@ from kafka_sidecar.kafka_client.cluster import Cluster
 from kafka_sidecar.kafka_client.topics import EARLIEST, LATEST, READ_COMMITTED, Partition, cluster_state, matching_topics, offsets
 from kafka_sidecar.pipelines.archive.files import ArchiveFiles
 from kafka_sidecar.pipelines.archive.iceberg import IcebergTable
-from kafka_sidecar.pipelines.archive.layout import Contents, Ranges, made_anew, next_ranges, to_compact, united
+from kafka_sidecar.pipelines.archive.layout import Contents, Ranges, next_ranges, remade, to_compact, united
 
 CLIENT_ID: Final = "kafka-sidecar-archive"
 REST_SECONDS: Final = 2.0
@@ -106,7 +106,7 @@ class Archive:
             source = asyncio.run(look(self.options.source, self.options.topics, self.options.exclude))
         except (Refused, *TRANSIENT) as error:
             raise CommandFailed(f"the source can't be asked: {str(error) or type(error).__name__}") from error
-        for topic in made_anew(archived.ids, source.ids):
+        for topic in remade(archived.ids, source.ids):
             raise CommandFailed(f"topic {topic} was made again since it was archived: begin another archive")
         ends = {at: end for at, (_, end) in archived.ranges.items()}
         taken, lost = next_ranges(ends, source.firsts, source.ends, self.options.batch_records)

@@ -82,7 +82,7 @@ def copied_configs(options: MirrorOptions, configs: Mapping[str, str]) -> dict[s
     return {name: value for name, value in configs.items() if name not in CONFIGS_LEFT_OUT and name not in options.skip_configs}
 
 
-def dealt(behind: Mapping[tuple[str, int], int], tasks: int) -> list[list[tuple[str, int]]]:
+def shares_of(behind: Mapping[tuple[str, int], int], tasks: int) -> list[list[tuple[str, int]]]:
     """The partitions that are behind, for so many tasks: each has about as much to do."""
     in_order = sorted(behind, key=lambda at: (-behind[at], at))
     count = max(1, min(tasks, len(in_order)))

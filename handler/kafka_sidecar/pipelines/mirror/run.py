@@ -31,7 +31,7 @@ from kafka_sidecar.pipelines.copying.places import RecordPlace, record_place, to
 from kafka_sidecar.pipelines.copying.record import Recorded, latest
 from kafka_sidecar.pipelines.copying.target import foreign_records
 from kafka_sidecar.pipelines.mirror.copying import AT_A_TIME, CLIENT_ID, Slice, copy_all
-from kafka_sidecar.pipelines.mirror.plan import RUNS_CONFIGS, Changes, MirrorOptions, changes, copied_configs, dealt
+from kafka_sidecar.pipelines.mirror.plan import RUNS_CONFIGS, Changes, MirrorOptions, changes, copied_configs, shares_of
 from kafka_sidecar.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class Mirror:
     def _round(self, behind: dict[Partition, int]) -> list[Outcome]:
         assert self.spark is not None
         context = self.spark.sparkContext
-        hands = dealt(behind, context.defaultParallelism)
+        hands = shares_of(behind, context.defaultParallelism)
         slices = [[self._slice(at, len(hand)) for at in hand] for hand in hands]
         return list(context.parallelize(slices, len(slices)).flatMap(copy_all).collect())
 
