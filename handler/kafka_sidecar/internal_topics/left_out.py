@@ -11,7 +11,7 @@ import contextlib
 from contextlib import aclosing
 from typing import Final, NamedTuple
 
-from kafka_sidecar.internal_topics.shared_map_reader import PERMITS
+from kafka_sidecar.internal_topics import shared_map_reader
 from kafka_sidecar.pulsar.entry import CompactionStats, Position, RawEntry
 from kafka_sidecar.pulsar.events import ConsumerEvents
 from kafka_sidecar.pulsar.ports import Client, EntryReader
@@ -43,7 +43,7 @@ async def entries_left_out(client: Client, topic: str, stats: CompactionStats, s
     found: list[RawEntry] = []
     with contextlib.suppress(NoEntryCame, TimeoutError):
         async with asyncio.timeout(SECONDS):
-            async with aclosing(raw_entries_from(_Uncompacted(client, topic, Patience()), start, PERMITS)) as entries:
+            async with aclosing(raw_entries_from(_Uncompacted(client, topic, Patience()), start, shared_map_reader.PERMITS)) as entries:
                 while not found or found[-1].position < end:
                     found.append(await anext(entries))
     return found if len(found) == wanted and found[-1].position == end else []

@@ -26,7 +26,7 @@ from kafka_sidecar.errors import SidecarError
 from kafka_sidecar.internal_topics.compacted_topic import MARKER_KEY, KeyedWrites, check_beginning, deleted_by
 from kafka_sidecar.internal_topics.internal_topic import count_of, partitions_of
 from kafka_sidecar.internal_topics.left_out import entries_left_out
-from kafka_sidecar.internal_topics.shared_map_reader import NOWHERE, PERMITS, Overtaken, SharedMapReader, take_messages
+from kafka_sidecar.internal_topics.shared_map_reader import NOWHERE, Overtaken, SharedMapReader, take_messages
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import WRITER_PREFIX, NewId
 from kafka_sidecar.loop.lasting import Lasting
@@ -239,8 +239,7 @@ class SharedMap(Generic[V]):
         self._following = following = SharedMapReader(self.topic, self._on_message, stats.compacted_to, last_index)
         reader = await self._client.reader(log_of(self.topic), None, following, compacted=True, purpose="load")
         try:
-            following.grant = reader.grant
-            reader.grant(PERMITS)
+            following.begin(reader.grant)
             async with asyncio.timeout(LOAD_SECONDS):
                 await self._read_all(stats, following)
             following.misses_nothing = True

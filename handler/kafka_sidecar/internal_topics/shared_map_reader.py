@@ -57,7 +57,12 @@ class SharedMapReader(ConsumerEvents):
         self.news = asyncio.Event()
         self.position = NOWHERE  # of the last entry that has come
         self.first_index: int | None = None
-        self.grant: Callable[[int], None] = lambda _: None
+        self._grant: Callable[[int], None] = lambda _: None
+
+    def begin(self, grant: Callable[[int], None]) -> None:
+        """`grant`: permits for its consumer."""
+        self._grant = grant
+        grant(PERMITS)
 
     def on_entry(self, entry: RawEntry) -> None:
         if self.lost.done():
@@ -73,7 +78,7 @@ class SharedMapReader(ConsumerEvents):
         if self._horizon is not None and entry.position <= self._horizon:
             self._compacted += 1
         if self._taken >= PERMITS // 2:
-            self.grant(self._taken)
+            self._grant(self._taken)
             self._taken = 0
         self.news.set()
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TypeVar
 
+from kafka_sidecar.internal_topics import shared_map_reader
 from kafka_sidecar.internal_topics.compacted_topic import MARKER_KEY, CompactedTopic, deleted_by
 from kafka_sidecar.internal_topics.shared_map import MergeRule, log_of
-from kafka_sidecar.internal_topics.shared_map_reader import PERMITS, take_messages
+from kafka_sidecar.internal_topics.shared_map_reader import take_messages
 from kafka_sidecar.pulsar.admin import COMPACTION
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import Unavailable
@@ -32,7 +33,7 @@ async def stored_values(client: Client, admin: Admin, topic: str, rule: MergeRul
     stats = await admin.topics.compaction_stats(log_topic)
     last = stats.log.last or stats.compacted_to  # of a log that retention has emptied, what is compacted is left
     try:
-        async with aclosing(raw_entries_from(CompactedTopic(client, log_topic), None, PERMITS)) as entries:
+        async with aclosing(raw_entries_from(CompactedTopic(client, log_topic), None, shared_map_reader.PERMITS)) as entries:
             while last is not None:
                 entry = await anext(entries)
                 take_messages(log_topic, entry, take)

@@ -10,7 +10,7 @@ from typing import Final
 
 from kafka_sidecar.coordination import balance, housekeeping, runtime, term_log
 from kafka_sidecar.coordination.term import Phase
-from kafka_sidecar.internal_topics import internal_storage, shared_map
+from kafka_sidecar.internal_topics import internal_storage, shared_map_reader
 from tests.model.cluster import Cluster
 from tests.model.internal_log import InternalLog
 from tests.simulation.chance import Chance
@@ -228,7 +228,7 @@ def constants(bounds: Bounds) -> Sequence[Constant]:
         (runtime, "COMPACT_RECORDS", bounds.compact_records),
         (runtime, "COMPACT_SECONDS", 2.0),
         (term_log, "PERMITS", bounds.permits),
-        (shared_map, "PERMITS", bounds.permits),
+        (shared_map_reader, "PERMITS", bounds.permits),
         (housekeeping, "LOOK_SECONDS", bounds.looks),
         (internal_storage, "LEAST_ENTRIES", bounds.compact_records),
         (internal_storage, "WAIT_SECONDS", COMPACTED_AFTER_SECONDS),
