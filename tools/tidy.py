@@ -25,7 +25,8 @@ LONGEST_FUNCTION: Final = 60
 MOST_ATTRIBUTES: Final = 20
 # Words that readers stumble over. Where they name something, the thing has a name: advertised, in flight, retried, stored, again.
 WORDS: Final = re.compile(
-    r"\b(told|anew|whoever|for ever|of which|comes upon|in work|nobody thought of)\b|\b[Ww]ho (?:has|is|was|asks|reads|comes|may)\b"
+    r"\b([Tt]old|[Aa]new|[Ww]hoever|for ever|of which|comes upon|in work|nobody thought of)\b"
+    r"|\b[Ww]ho (?:has|is|was|asks|reads|comes|may)\b"
 )
 
 

@@ -19,8 +19,9 @@ from kafka_sidecar.groups.classic.machine import ClassicGroup
 from kafka_sidecar.groups.classic.members import JoinResult, MemberIdentity, MemberJoin, MemberSync, SyncResult
 from kafka_sidecar.groups.coordinator import Commit, CommittedOffset, Coordinator
 from kafka_sidecar.groups.topics_image import TopicsImage
-from kafka_sidecar.groups.vocabulary import NO_MEMBER, Committer, Now
+from kafka_sidecar.groups.vocabulary import Committer, Now
 from kafka_sidecar.wire.error_code import ErrorCode
+from tests.support.group_members import NO_MEMBER
 from tests.support.memory_term_log import MemoryOffsets, MemoryTermLog
 from tests.support.memory_topics import MemoryTopics
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+import pytest
+
 from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.process.parts import Part, Parts, part_of
 
@@ -26,6 +28,17 @@ async def test_they_start_forwards_and_stop_backwards() -> None:
     parts.start()
     await parts.stop()
     assert happened == ["client starts", "partitions start", "partitions stops", "states stop", "client stops"]
+
+
+async def test_one_that_fails_to_stop_keeps_no_other_running(caplog: pytest.LogCaptureFixture) -> None:
+    stopped: list[str] = []
+
+    async def fail() -> None:
+        raise OSError("no route")
+
+    await Parts([Part(lambda: stopped.append("client")), Part(fail), Part(lambda: stopped.append("fleet"))]).stop()
+    assert stopped == ["fleet", "client"]
+    assert "no route" in caplog.text
 
 
 async def test_a_task_is_a_part() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kafka_sidecar.config import GroupsConfig
 from kafka_sidecar.coordination.errors import CoordinatorError
@@ -25,11 +25,14 @@ from kafka_sidecar.groups.effects import Group
 from kafka_sidecar.groups.records import read_record
 from kafka_sidecar.groups.records.subscription import read_parts, write_parts
 from kafka_sidecar.groups.topics_image import TopicsImage
-from kafka_sidecar.groups.vocabulary import Now
+from kafka_sidecar.groups.vocabulary import UNKNOWN_MEMBER_ID, Committer, Now
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.memory_term_log import MemoryOffsets
 from tests.support.memory_topics import MemoryTopics
+
+# A consumer that assigns its partitions itself commits so.
+NO_MEMBER: Final = Committer(UNKNOWN_MEMBER_ID, None, -1)
 
 T = TypeVar("T")
 

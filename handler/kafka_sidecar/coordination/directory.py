@@ -34,7 +34,7 @@ STALE_SECONDS: Final = 3.0
 # See `is_settled`: clients refresh their metadata every few seconds while they look for a coordinator.
 SETTLED_SECONDS: Final = 15.0
 SHARED_SECONDS: Final = 90.0
-# Whoever stood for election and is not listed for so long has lost Pulsar: after a restart of a broker all come back within seconds.
+# A sidecar that stood for election and is not listed for so long has lost Pulsar: after a restart of a broker all come back within seconds.
 MISSING_SECONDS: Final = 15.0
 # So many of those that have gone are remembered.
 MOST_MISSING: Final = 1_000

@@ -242,7 +242,7 @@ class Fleet:
             self._wake()
 
     def _wake(self) -> None:
-        """Whoever waits asks again, and nothing that was found out for a request before is good any more."""
+        """All that wait ask again, and nothing that was found out for a request before is good any more."""
         self._has_woken = True
         self.awakenings += 1
         waiting, self._waiting = self._waiting, {}

@@ -28,10 +28,6 @@ class Committer(NamedTuple):
         return self.generation >= 0 or bool(self.member_id) or self.instance_id is not None
 
 
-# A consumer that assigns its partitions itself commits so.
-NO_MEMBER: Final = Committer(UNKNOWN_MEMBER_ID, None, -1)
-
-
 class Reply(NamedTuple):
     response_future: ResponseFuture
     answer: Any

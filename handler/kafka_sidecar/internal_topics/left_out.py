@@ -19,7 +19,7 @@ from kafka_sidecar.pulsar.raw_entries import NoEntryCame, Patience, raw_entries_
 
 # So much of the log itself is read before what is compacted: what lands behind something greater is mended within seconds.
 ENTRIES: Final = 1_000
-# Whoever has read before goes on from there, unless more has been written since.
+# A sidecar that has read before goes on from there, unless more has been written since.
 MOST_ENTRIES: Final = 20_000
 # A value is smaller by far.
 ENTRY_BYTES: Final = 1024

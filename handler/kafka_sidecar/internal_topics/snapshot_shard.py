@@ -60,7 +60,7 @@ class SnapshotShard:
         return self._places.progress
 
     def close(self, reason: PulsarError) -> None:
-        """Whoever stores something gets `reason`."""
+        """Callers of `store` get `reason` from now on."""
         self._closed = reason
         if self._writes is not None:
             self._end(self._writes, reason)

@@ -147,8 +147,8 @@ class SnapshotTopic:
             await _store_in(self._shard(key), key, value)
 
     def _look_at_others(self, noticed: SnapshotShard) -> None:
-        """Whoever deletes the topic deletes all its partitions, one after the other. This sidecar would notice some of them hours
-        later, when it stores something.
+        """An operator who deletes the topic deletes all its partitions, one after the other. This sidecar would notice some of them
+        hours later, when it stores something.
         """
         self._looks_left.update((one, LOOKS_AT_OTHERS) for one in self._shards if one is not noticed)
         self._looking.start()

@@ -10,7 +10,7 @@ from typing import Final
 # It says whose entries these are: the fold trusts the sequences of writers with this prefix, and of no other.
 WRITER_PREFIX: Final = "kafka-sidecar-"
 OUR_WRITER: Final = WRITER_PREFIX.encode()
-# Makes the part of a name that differs each time. Whoever makes names gets one of these, so that a simulation decides the names.
+# Makes the part of a name that differs each time. A simulation gives one of its own, and so decides the names.
 NewId = Callable[[], str]
 NewProducerId = Callable[[], int]
 

@@ -352,7 +352,7 @@ class Partition:
         self._replay.start()  # nothing is kept until it is done
 
     def _keeps_producers(self) -> bool:
-        """Whoever appends keeps what it knows of producers; one that only reads does not."""
+        """A sidecar that appends keeps what it knows of producers; one that only reads does not."""
         return self._replay.done and self._appender.has_appended
 
     async def known_producers(self) -> ProducerStates:

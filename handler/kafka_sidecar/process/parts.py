@@ -6,10 +6,13 @@ What has to wait for something, `Sidecar.start` begins itself: the control serve
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from kafka_sidecar.loop.supervised import SupervisedTask
+
+log = logging.getLogger(__name__)
 
 
 def _nothing() -> None: ...
@@ -35,7 +38,11 @@ class Parts:
             part.start()
 
     async def stop(self) -> None:
+        """One that can't be stopped keeps none of the others running."""
         for part in reversed(self._parts):
-            stopping = part.stop()
-            if inspect.isawaitable(stopping):
-                await stopping
+            try:
+                stopping = part.stop()
+                if inspect.isawaitable(stopping):
+                    await stopping
+            except Exception:
+                log.exception("can't stop a part of this sidecar: the others are stopped")

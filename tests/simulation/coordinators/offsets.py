@@ -12,7 +12,7 @@ from kafka_sidecar.coordination.leaders import Identity
 from kafka_sidecar.groups.coordinator import Commit, CommittedOffset, Coordinator
 from kafka_sidecar.groups.service import GroupRuntime, group_runtime
 from kafka_sidecar.groups.shard import Shard
-from kafka_sidecar.groups.vocabulary import NO_MEMBER, Now
+from kafka_sidecar.groups.vocabulary import Now
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
 from kafka_sidecar.pulsar.ports import Admin, Client
@@ -20,6 +20,7 @@ from kafka_sidecar.topics.names import TopicNames
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.simulation.coordinators.logs import State
 from tests.simulation.loop import SimulatedLoop
+from tests.support.group_members import NO_MEMBER
 from tests.support.memory_topics import MemoryTopics
 
 TOPIC: Final = "__consumer_offsets"

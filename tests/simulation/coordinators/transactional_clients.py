@@ -19,7 +19,6 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from kafka_sidecar.apis.api import Services
 from kafka_sidecar.apis.routing.transactions import commit_offsets, number_of, offsets_partition
 from kafka_sidecar.groups.coordinator import Commit, CommittedOffset
-from kafka_sidecar.groups.vocabulary import NO_MEMBER
 from kafka_sidecar.transactions.coordinator import Coordinator, ProducerIdAndEpoch
 from kafka_sidecar.transactions.machine import NOBODY, Producer
 from kafka_sidecar.transactions.metadata import TopicPartition
@@ -30,6 +29,7 @@ from tests.simulation.coordinators.logs import JudgedTopic
 from tests.simulation.coordinators.transactions import Decisions
 from tests.simulation.coordinators.written_partitions import TOPIC, Transaction, WrittenPartition
 from tests.simulation.history import Violation
+from tests.support.group_members import NO_MEMBER
 
 TIMEOUTS_MS: Final = (5_000, 60_000)
 TRIES: Final = 4

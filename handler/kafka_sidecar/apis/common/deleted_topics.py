@@ -66,7 +66,7 @@ async def _tell_others(services: Services, topics: Mapping[str, uuid.UUID | None
 
 
 async def forget_here(services: Services, topics: Mapping[str, uuid.UUID | None]) -> None:
-    """Another sidecar has deleted them; they are named in full. Whoever reads here is not given their records any more."""
+    """Another sidecar has deleted them; they are named in full. Consumers of this one are not given their records any more."""
     pace, deleted = Pace(), set[str]()
     for topic in topics:
         with contextlib.suppress(InvalidTopicName):

@@ -4,7 +4,7 @@
 
 A page is an immutable string of bytes, so a copy of all is a copy of the list of pages, and may be read in a thread. There is one page
 more for each 32 rows that are added, and making it moves the rows of one other page (linear hashing): nothing ever takes long.
-Pages are kept in Pulsar as they are here. Whoever changes the hash or the rows needs another key in `producer_snapshots`, and another
+Pages are kept in Pulsar as they are here. A change of the hash or the rows needs another key in `producer_snapshots`, and another
 field for `Fold.known`.
 """
 

@@ -92,7 +92,7 @@ class ProducerStates:
         self._asleep = PackedStates()
         self.times = LogTimes(memory.expiry_ms)
         self._swept_to = self._sweeping_to = self.times.expired_to
-        # By id; the one that wrote last is last. Whoever finds nothing here has to ask `get`.
+        # By id; the one that wrote last is last. A caller that finds nothing here has to ask `get`.
         self.awake: OrderedDict[int, ProducerState] = OrderedDict()
         self._widest = 0  # as many as `awake` has had
         self._spared: dict[int, Position] = {}  # those whose place is too old: as if they had written here

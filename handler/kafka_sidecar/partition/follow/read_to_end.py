@@ -160,7 +160,7 @@ class ReadToEnd:
             self._fold.begins_behind = stats.end or BEFORE_ALL
 
     async def _check_emptied(self, stats: LogStats) -> None:
-        """Nothing is left that readers are given. Whoever opens the partition now begins at another end than is known here, maybe."""
+        """Nothing is left that readers are given. A sidecar that opens the partition now may begin at another end than this one knows."""
         fold = self._fold
         if not fold.knows_next_offset or (fold.last_position is not None and stats.may_hold(fold.last_position)):
             return

@@ -135,7 +135,7 @@ class LargeEntries(ConsumerEvents):
             self._handing_on = asyncio.create_task(self._hand_on())
 
     def on_end(self, reason: PulsarError) -> None:
-        """Whoever goes on is given again what waits."""
+        """The next reader is given again what waits."""
         self.close()
         self._events.on_end(reason)
 

@@ -74,8 +74,8 @@ class FoldSnapshots:
     async def restore(self, log_: EntryLog, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]) -> bool:
         """Give the fold what was kept of it. False where nothing was, it is of another log, or others' transactions may stand before it.
 
-        Whoever kept it knows of all that sidecars have announced, for it looked at what was announced when it began. Transactions of
-        others are found later, and are announced as BEFORE_ALL.
+        The sidecar that kept it knows of all that sidecars have announced, for it looked at what was announced when it began.
+        Transactions of others are found later, and are announced as BEFORE_ALL.
 
         Where retention has taken what it tells of, nothing may be concluded while it can't be read. Else it saves time alone.
         """

@@ -35,7 +35,7 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
-# Whoever packs them in another way needs another key.
+# A release that packs them in another way needs another key.
 _KIND: Final = b"producer-states"
 KEPT_SECONDS: Final = 60.0
 # So many entries are folded again in half a second.

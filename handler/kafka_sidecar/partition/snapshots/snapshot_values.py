@@ -2,7 +2,8 @@
 
     KIND:PARTITION \\0 BEGAN:LAST:ID
 
-A value whose ID begins with `+` tells more than the log: what its sidecar knows from elsewhere. Whoever deletes it takes that over first.
+A value whose ID begins with `+` tells more than the log: what its sidecar knows from elsewhere. A sidecar takes
+that over before it deletes the value.
 
 No value is ever replaced, so it does not matter how late one lands: a sidecar that stood still, or a connection that was cut, may bring
 one after others have gone on. A sidecar that has stored a value deletes those that this one covers. It deletes no other but one that

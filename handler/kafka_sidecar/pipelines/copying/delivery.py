@@ -121,7 +121,7 @@ class Delivery(Protocol):
         """How many requests may be on their way."""
 
     async def start(self) -> ProducerId:
-        """Whoever wrote for this partition before is fenced, if that can be, and what it began has ended."""
+        """An earlier writer for this partition is fenced, if that can be, and what it began has ended."""
 
     async def begin(self, with_copies: bool) -> None:
         """Before the first write of a few that are valid together; whether any of them is a copy, and not a record of runs alone."""

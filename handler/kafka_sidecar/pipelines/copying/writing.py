@@ -23,7 +23,7 @@ from kafka_sidecar.pipelines.copying.target import Target
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-# Told of what can't be written and is left out.
+# Is called with what can't be written and is left out.
 LeaveOut = Callable[[str], None]
 # The batches of one partition's rows from a source number on, with those numbers in their spans.
 BatchesOf = Callable[["Iterator[Row]", int, LeaveOut], Iterator[CopiedBatch]]
