@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 from kafka_sidecar.coordination.codec import Codec, LegacyReader, Pair
 from kafka_sidecar.coordination.home import Translation
 from kafka_sidecar.transactions.metadata import NO_PRODUCER_ID, TransactionMetadata, TransactionState
-from kafka_sidecar.wire.primitives import Reader, RecordUnreadable, compact_array, compact_text, text, varint
+from kafka_sidecar.wire.buffers import Reader
+from kafka_sidecar.wire.primitives import NEVER_FLEXIBLE, compact_array, compact_text, reading, text, varint, versioned
 
 KEY_VERSION: Final = 0
 VERSION: Final = 1
@@ -27,6 +28,9 @@ _NUMBER: Final = 10_000
 _MARKED_FROM: Final = 10_001
 _I64: Final = struct.Struct(">q")
 _I16: Final = struct.Struct(">h")
+_HEAD: Final = struct.Struct(">qhib")
+_TIMES: Final = struct.Struct(">qq")
+_NUMBERS: Final = struct.Struct(">qh")
 
 
 class TransactionRecord(NamedTuple):
@@ -45,10 +49,11 @@ class TransactionRecords(Codec[TransactionRecord]):
         return key, None if record.metadata is None else write_value(record.metadata)
 
     def read(self, key: bytes, value: bytes | None) -> TransactionRecord | None:
-        reader = Reader(key)
-        if reader.number(">h") != KEY_VERSION:
-            return None
-        transactional_id = reader.text()
+        with reading("a key of __transaction_state"):
+            version, reader = versioned(key, NEVER_FLEXIBLE)
+            if version != KEY_VERSION:
+                return None
+            transactional_id = reader.string()
         return TransactionRecord(transactional_id, None if value is None else read_value(transactional_id, value))
 
     def translated(self, record: TransactionRecord, names: Translation) -> TransactionRecord:
@@ -73,8 +78,8 @@ def write_value(metadata: TransactionMetadata) -> bytes:
         compact_text(topic) + compact_array(struct.pack(">i", partition) for partition in partitions) + varint(0)
         for topic, partitions in by_topic.items()
     )
-    head = struct.pack(">hqhib", VERSION, metadata.producer_id, metadata.producer_epoch, metadata.timeout_ms, metadata.state)
-    times = struct.pack(">qq", metadata.last_update_timestamp, metadata.start_timestamp)
+    head = _I16.pack(VERSION) + _HEAD.pack(metadata.producer_id, metadata.producer_epoch, metadata.timeout_ms, metadata.state)
+    times = _TIMES.pack(metadata.last_update_timestamp, metadata.start_timestamp)
     # A transaction without partitions has null in Kafka's records while it is empty.
     partitions = varint(0) if metadata.state is TransactionState.EMPTY else compact_array(topics)
     return head + partitions + times + _tags(metadata)
@@ -85,7 +90,7 @@ def _tags(metadata: TransactionMetadata) -> bytes:
         (_PREVIOUS_PRODUCER_ID, _I64.pack(metadata.previous_producer_id), metadata.previous_producer_id != NO_PRODUCER_ID),
         (_NEXT_PRODUCER_ID, _I64.pack(metadata.next_producer_id), metadata.next_producer_id != NO_PRODUCER_ID),
         (_CLIENT_VERSION, _I16.pack(metadata.client_version), metadata.client_version != 0),
-        (_NUMBER, _I64.pack(metadata.number) + _I16.pack(metadata.last_producer_epoch), True),
+        (_NUMBER, _NUMBERS.pack(metadata.number, metadata.last_producer_epoch), True),
         (_MARKED_FROM, _I64.pack(metadata.marked_from), metadata.marked_from != 0),
     ]
     there = [(tag, value) for tag, value, is_there in fields if is_there]
@@ -93,33 +98,31 @@ def _tags(metadata: TransactionMetadata) -> bytes:
 
 
 def read_value(transactional_id: str, data: bytes) -> TransactionMetadata:
-    reader = Reader(data)
-    version = reader.number(">h")
-    reader.flexible = version >= FLEXIBLE_SINCE
-    producer_id = reader.number(">q")
-    epoch = reader.number(">h")
-    timeout_ms = reader.number(">i")
-    state = reader.number(">b")
-    topics = reader.array(lambda: _topic(reader))
-    last_update, start = reader.number(">q"), reader.number(">q")
-    tags = reader.tags()
-    number, last_epoch = struct.unpack(">qh", tags.get(_NUMBER, struct.pack(">qh", 0, -1)))
-    try:
-        return TransactionMetadata(
-            transactional_id=transactional_id, producer_id=producer_id, producer_epoch=epoch, timeout_ms=timeout_ms,
-            state=TransactionState(state), last_update_timestamp=last_update,
-            previous_producer_id=_I64.unpack(tags.get(_PREVIOUS_PRODUCER_ID, _I64.pack(-1)))[0],
-            next_producer_id=_I64.unpack(tags.get(_NEXT_PRODUCER_ID, _I64.pack(-1)))[0],
-            last_producer_epoch=last_epoch, partitions=frozenset(one for topic in topics for one in topic), start_timestamp=start,
-            client_version=_I16.unpack(tags.get(_CLIENT_VERSION, _I16.pack(0)))[0], number=number,
-            marked_from=_I64.unpack(tags.get(_MARKED_FROM, _I64.pack(0)))[0],
-        )  # fmt: skip
-    except (ValueError, struct.error) as error:
-        raise RecordUnreadable(f"the record of transactional id {transactional_id} can't be read: {error}") from error
+    with reading(f"the record of transactional id {transactional_id}"):
+        return _metadata(transactional_id, *versioned(data, FLEXIBLE_SINCE))
 
 
-def _topic(reader: Reader) -> list[tuple[str, int]]:
-    name = reader.text()
-    partitions = reader.array(lambda: reader.number(">i"))
-    reader.tags()
-    return [(name, partition) for partition in partitions]
+def _metadata(transactional_id: str, version: int, reader: Reader) -> TransactionMetadata:
+    producer_id, epoch, timeout_ms, state = reader.unpack(_HEAD)
+    topics = reader.nullable_array(_topic, version) or []
+    last_update, start = reader.unpack(_TIMES)
+    tags = dict(reader.tagged_fields())
+    number, last_epoch = tags[_NUMBER].unpack(_NUMBERS) if _NUMBER in tags else (0, -1)
+
+    def number_in(tag: int, layout: struct.Struct, default: int) -> int:
+        return int(tags[tag].unpack(layout)[0]) if tag in tags else default
+
+    return TransactionMetadata(
+        transactional_id=transactional_id, producer_id=producer_id, producer_epoch=epoch, timeout_ms=timeout_ms,
+        state=TransactionState(state), last_update_timestamp=last_update,
+        previous_producer_id=number_in(_PREVIOUS_PRODUCER_ID, _I64, NO_PRODUCER_ID),
+        next_producer_id=number_in(_NEXT_PRODUCER_ID, _I64, NO_PRODUCER_ID), last_producer_epoch=last_epoch,
+        partitions=frozenset((topic, partition) for topic, partitions in topics for partition in partitions), start_timestamp=start,
+        client_version=number_in(_CLIENT_VERSION, _I16, 0), number=number, marked_from=number_in(_MARKED_FROM, _I64, 0),
+    )  # fmt: skip
+
+
+def _topic(reader: Reader, _: int) -> tuple[str, list[int]]:
+    topic = reader.string(), reader.int32_array()
+    reader.skip_tagged_fields()
+    return topic

@@ -96,6 +96,10 @@ class Reader:
         raw = self._take(16)
         return None if raw == _ZEROS else UUID(bytes=raw)
 
+    def rest(self) -> bytes:
+        """All that has not been read."""
+        return self._take(self.end - self.at)
+
     # --- with a length
 
     def nullable_string(self) -> str | None:

@@ -1,85 +1,49 @@
-"""Kafka's primitive types: fixed lengths, and compact ones where a version is flexible."""
+"""The parts of what Kafka stores: keys and values that begin with a version, in Kafka's primitive types.
+
+They are read as messages are (`buffers`), and written as bytes that are put together.
+"""
 
 from __future__ import annotations
 
 import struct
-import uuid
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Final
 
 from kafka_sidecar.errors import ProtocolError
+from kafka_sidecar.wire.buffers import FlexibleReader, Reader
+from kafka_sidecar.wire.varint import unsigned_varint
 
-T = TypeVar("T")
-NO_TAGS = b"\x00"
+NO_TAGS: Final = b"\x00"
+# No version is so high.
+NEVER_FLEXIBLE: Final = 2**15
+_VERSION: Final = struct.Struct(">h")
 
 
 class RecordUnreadable(ProtocolError):
     """Not a record that Kafka would write."""
 
 
-class Reader:
-    __slots__ = ("_at", "_data", "flexible")
+class reading:
+    """What goes wrong within is a RecordUnreadable. A log has millions of records, for which a generator costs too much."""
 
-    def __init__(self, data: bytes, *, flexible: bool = False) -> None:
-        self._data = data
-        self._at = 0
-        self.flexible = flexible
+    __slots__ = ("_what",)
 
-    def take(self, size: int) -> bytes:
-        end = self._at + size
-        if size < 0 or end > len(self._data):
-            raise RecordUnreadable("a record is shorter than it says")
-        taken = self._data[self._at : end]
-        self._at = end
-        return taken
+    def __init__(self, what: str) -> None:
+        self._what = what
 
-    def rest(self) -> bytes:
-        return self.take(len(self._data) - self._at)
+    def __enter__(self) -> None: ...
 
-    def number(self, layout: str) -> int:
-        return int(struct.unpack(layout, self.take(struct.calcsize(layout)))[0])
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        if isinstance(error, (struct.error, IndexError, ValueError, ProtocolError)):
+            raise RecordUnreadable(f"{self._what} can't be read: {error}") from error
 
-    def varint(self) -> int:
-        value = shift = 0
-        while True:
-            (byte,) = self.take(1)
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-            if shift > 28:
-                raise RecordUnreadable("a varint is too long")
 
-    def nullable_text(self) -> str | None:
-        size = self.varint() - 1 if self.flexible else self.number(">h")
-        return None if size < 0 else self.take(size).decode()
-
-    def text(self) -> str:
-        return self.nullable_text() or ""
-
-    def nullable_data(self) -> bytes | None:
-        size = self.varint() - 1 if self.flexible else self.number(">i")
-        return None if size < 0 else self.take(size)
-
-    def data(self) -> bytes:
-        return self.nullable_data() or b""
-
-    def uuid(self) -> uuid.UUID:
-        return uuid.UUID(bytes=self.take(16))
-
-    def array(self, item: Callable[[], T]) -> list[T]:
-        size = self.varint() - 1 if self.flexible else self.number(">i")
-        if size > len(self._data):
-            raise RecordUnreadable("an array is longer than its record")
-        return [item() for _ in range(size)]
-
-    def numbers(self) -> frozenset[int]:
-        return frozenset(self.array(lambda: self.number(">i")))
-
-    def tags(self) -> dict[int, bytes]:
-        if not self.flexible:
-            return {}
-        return {self.varint(): self.take(self.varint()) for _ in range(self.varint())}
+def versioned(value: bytes, flexible_since: int) -> tuple[int, Reader]:
+    """The version that a value begins with, and a reader of the rest."""
+    version = int(_VERSION.unpack_from(value)[0])
+    reader = FlexibleReader if version >= flexible_since else Reader
+    return version, reader(memoryview(value)[_VERSION.size :])
 
 
 def text(value: str | None) -> bytes:
@@ -100,10 +64,7 @@ def array(items: Iterable[bytes]) -> bytes:
 
 def varint(value: int) -> bytes:
     out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
+    unsigned_varint(out, value)
     return bytes(out)
 
 

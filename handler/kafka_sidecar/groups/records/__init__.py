@@ -32,7 +32,7 @@ from kafka_sidecar.groups.records.pending import (
     write_pending_value,
 )
 from kafka_sidecar.groups.records.subscription import subscribed_topics
-from kafka_sidecar.wire.primitives import Reader, RecordUnreadable, text
+from kafka_sidecar.wire.primitives import NEVER_FLEXIBLE, RecordUnreadable, reading, text, versioned
 
 __all__ = [
     "GroupMetadataKey", "GroupMetadataValue", "Key", "MemberValue", "OffsetCommitKey", "OffsetCommitValue", "OffsetKey", "PendingOffsetKey",
@@ -52,15 +52,14 @@ class Record(NamedTuple):
 
 def read_key(data: bytes) -> Key | None:
     """The key, or None for a kind that is not one of these."""
-    reader = Reader(data)
-    kind = reader.number(">h")
+    kind, reader = versioned(data, NEVER_FLEXIBLE)
     if kind in consumer.KINDS:
         return consumer.read_key(kind, reader)
     match kind:
         case 0 | 1:
-            return OffsetCommitKey(reader.text(), reader.text(), reader.number(">i"))
+            return OffsetCommitKey(reader.string(), reader.string(), reader.int32())
         case 2:
-            return GroupMetadataKey(reader.text())
+            return GroupMetadataKey(reader.string())
         case _ if kind == PENDING_KIND:
             return read_pending_key(reader)
         case _:
@@ -69,13 +68,11 @@ def read_key(data: bytes) -> Key | None:
 
 def read_record(key_data: bytes, value_data: bytes | None) -> Record | None:
     """A record, None for a kind of key that is not known; RecordUnreadable for bytes that make no sense."""
-    try:
+    with reading("a record of __consumer_offsets"):
         key = read_key(key_data)
         if key is None or value_data is None:
             return None if key is None else Record(key, None)
         return Record(key, _read_value(key, value_data))
-    except UnicodeDecodeError as error:
-        raise RecordUnreadable(f"a record of __consumer_offsets is not text: {error}") from error
 
 
 def _read_value(key: Key, value: bytes) -> Value | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from kafka_sidecar.wire.primitives import Reader, array, data, text
+from kafka_sidecar.wire.buffers import Reader
+from kafka_sidecar.wire.primitives import array, data, text, versioned
 
 VERSION: Final = 3
 FLEXIBLE_SINCE: Final = 4
@@ -36,25 +37,23 @@ class GroupMetadataValue(NamedTuple):
 
 
 def read_group(value: bytes) -> GroupMetadataValue:
-    reader = Reader(value)
-    version = reader.number(">h")
-    reader.flexible = version >= FLEXIBLE_SINCE
-    protocol_type = reader.text()
-    generation = reader.number(">i")
-    protocol, leader = reader.nullable_text(), reader.nullable_text()
-    state_since = reader.number(">q") if version >= 2 else -1
-    members = tuple(reader.array(lambda: _member_value(reader, version)))
+    version, reader = versioned(value, FLEXIBLE_SINCE)
+    protocol_type = reader.string()
+    generation = reader.int32()
+    protocol, leader = reader.nullable_string(), reader.nullable_string()
+    state_since = reader.int64() if version >= 2 else -1
+    members = tuple(reader.array(_member_value, version))
     return GroupMetadataValue(protocol_type, generation, protocol, leader, state_since, members)
 
 
 def _member_value(reader: Reader, version: int) -> MemberValue:
-    member_id = reader.text()
-    instance_id = reader.nullable_text() if version >= 3 else None
-    client_id, client_host = reader.text(), reader.text()
-    rebalance_timeout = reader.number(">i") if version >= 1 else -1
-    session_timeout = reader.number(">i")
-    subscription, assignment = reader.data(), reader.data()
-    reader.tags()
+    member_id = reader.string()
+    instance_id = reader.nullable_string() if version >= 3 else None
+    client_id, client_host = reader.string(), reader.string()
+    rebalance_timeout = reader.int32() if version >= 1 else -1
+    session_timeout = reader.int32()
+    subscription, assignment = reader.bytes_(), reader.bytes_()
+    reader.skip_tagged_fields()
     if rebalance_timeout < 0:
         rebalance_timeout = session_timeout  # as Kafka takes version 0
     return MemberValue(member_id, instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment)

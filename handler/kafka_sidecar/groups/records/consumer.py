@@ -8,19 +8,15 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields
 from typing import Final, NamedTuple
 
-from kafka_sidecar.wire.primitives import (
-    NO_TAGS,
-    Reader,
-    compact_array,
-    compact_data,
-    compact_text,
-    tagged,
-    text,
-)  # fmt: skip
+from kafka_sidecar.wire.buffers import Reader
+from kafka_sidecar.wire.primitives import NO_TAGS, compact_array, compact_data, compact_text, tagged, text, versioned
 
 VERSION: Final = b"\x00\x00"
+# All of them.
+FLEXIBLE_SINCE: Final = 0
 METADATA_HASH_TAG: Final = 0
 CLASSIC_TAG: Final = 0
+_UUID: Final = struct.Struct("16s")
 
 # Partitions by topic id. Never changed in place.
 Assignment = Mapping[uuid.UUID, frozenset[int]]
@@ -155,68 +151,65 @@ _KIND_OF: Final = {key: kind for kind, key in KINDS.items()}
 
 def read_key(kind: int, reader: Reader) -> ConsumerKey:
     key = KINDS[kind]
-    return key(*(reader.text() for _ in fields(key)))
+    return key(*(reader.string() for _ in fields(key)))
 
 
 def read_value(key: ConsumerKey, value: bytes) -> ConsumerValue | None:
     """None for a kind that is not looked at any more."""
     if isinstance(key, PartitionMetadataKey):
         return None
-    reader = Reader(value, flexible=True)
-    reader.number(">h")
-    return _value(key, reader)
+    return _value(key, versioned(value, FLEXIBLE_SINCE)[1])
 
 
 def _value(key: ConsumerKey, reader: Reader) -> ConsumerValue:
     found: ConsumerValue
     match key:
         case ConsumerGroupMetadataKey():
-            epoch = reader.number(">i")
-            hashed = reader.tags().get(METADATA_HASH_TAG)
-            return ConsumerGroupMetadataValue(epoch, 0 if hashed is None else Reader(hashed).number(">q"))
+            epoch = reader.int32()
+            hashed = dict(reader.tagged_fields()).get(METADATA_HASH_TAG)
+            return ConsumerGroupMetadataValue(epoch, 0 if hashed is None else hashed.int64())
         case MemberMetadataKey():
             return _subscription(reader)
         case TargetAssignmentMetadataKey():
-            found = TargetAssignmentMetadataValue(reader.number(">i"))
+            found = TargetAssignmentMetadataValue(reader.int32())
         case TargetAssignmentMemberKey():
             found = TargetAssignmentMemberValue(_assignment(reader))
         case CurrentMemberAssignmentKey():
-            numbers = reader.number(">i"), reader.number(">i"), reader.number(">b")
+            numbers = reader.int32(), reader.int32(), reader.int8()
             found = CurrentMemberAssignmentValue(*numbers, _assignment(reader), _assignment(reader))
         case _:
-            found = RegularExpressionValue(frozenset(reader.array(reader.text)), reader.number(">q"), reader.number(">q"))
-    reader.tags()
+            found = RegularExpressionValue(frozenset(reader.string_array()), reader.int64(), reader.int64())
+    reader.skip_tagged_fields()
     return found
 
 
 def _subscription(reader: Reader) -> MemberMetadataValue:
-    names = reader.nullable_text(), reader.nullable_text(), reader.text(), reader.text()
-    topics, regex = tuple(reader.array(reader.text)), reader.nullable_text()
-    rebalance_timeout, assignor = reader.number(">i"), reader.nullable_text()
-    classic = reader.tags().get(CLASSIC_TAG)
-    return MemberMetadataValue(*names, topics, regex, rebalance_timeout, assignor, None if classic is None else _classic(classic))
+    names = reader.nullable_string(), reader.nullable_string(), reader.string(), reader.string()
+    topics, regex = tuple(reader.string_array()), reader.nullable_string()
+    rebalance_timeout, assignor = reader.int32(), reader.nullable_string()
+    field = dict(reader.tagged_fields()).get(CLASSIC_TAG)
+    classic = None if field is None else field.nullable_struct(_classic, 0)
+    return MemberMetadataValue(*names, topics, regex, rebalance_timeout, assignor, classic)
 
 
-def _classic(value: bytes) -> ClassicMemberMetadata | None:
-    reader = Reader(value, flexible=True)
-    if not reader.varint():  # a nullable struct in a tagged field says so itself
-        return None
+def _classic(reader: Reader, version: int) -> ClassicMemberMetadata:
+    return ClassicMemberMetadata(reader.int32(), tuple(reader.array(_protocol, version)))
 
-    def protocol() -> tuple[str, bytes]:
-        name, metadata = reader.text(), reader.data()
-        reader.tags()
-        return name, metadata
 
-    return ClassicMemberMetadata(reader.number(">i"), tuple(reader.array(protocol)))
+def _protocol(reader: Reader, _: int) -> tuple[str, bytes]:
+    name, metadata = reader.string(), reader.bytes_()
+    reader.skip_tagged_fields()
+    return name, metadata
 
 
 def _assignment(reader: Reader) -> Assignment:
-    def topic() -> tuple[uuid.UUID, frozenset[int]]:
-        found = reader.uuid(), reader.numbers()
-        reader.tags()
-        return found
+    return dict(reader.array(_assigned, 0))
 
-    return dict(reader.array(topic))
+
+def _assigned(reader: Reader, _: int) -> tuple[uuid.UUID, frozenset[int]]:
+    topic_id, partitions = uuid.UUID(bytes=reader.unpack(_UUID)[0]), frozenset(reader.int32_array())
+    reader.skip_tagged_fields()
+    return topic_id, partitions
 
 
 # --- writing

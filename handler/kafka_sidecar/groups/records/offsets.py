@@ -12,7 +12,7 @@ import uuid
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from kafka_sidecar.wire.primitives import Reader, compact_text, tagged, text
+from kafka_sidecar.wire.primitives import compact_text, tagged, text, versioned
 
 VERSION: Final = 3
 VERSION_WITH_EXPIRY: Final = 1
@@ -43,16 +43,17 @@ class OffsetCommitValue(NamedTuple):
 
 
 def read_offset(data: bytes) -> OffsetCommitValue:
-    reader = Reader(data)
-    version = reader.number(">h")
-    reader.flexible = version >= FLEXIBLE_SINCE
-    offset = reader.number(">q")
-    leader_epoch = reader.number(">i") if version >= 3 else -1
-    metadata = reader.text()
-    committed_at = reader.number(">q")
-    expires_at = reader.number(">q") if version == 1 else -1
-    topic_id = reader.tags().get(TOPIC_ID_TAG)
-    return OffsetCommitValue(offset, leader_epoch, metadata, committed_at, expires_at, None if topic_id is None else _topic_id(topic_id))
+    version, reader = versioned(data, FLEXIBLE_SINCE)
+    offset = reader.int64()
+    leader_epoch = reader.int32() if version >= 3 else -1
+    metadata = reader.string()
+    committed_at = reader.int64()
+    expires_at = reader.int64() if version == 1 else -1
+    topic_id = None
+    for tag, content in reader.tagged_fields():
+        if tag == TOPIC_ID_TAG:
+            topic_id = _topic_id(content.rest())
+    return OffsetCommitValue(offset, leader_epoch, metadata, committed_at, expires_at, topic_id)
 
 
 @lru_cache(maxsize=REMEMBERED_IDS)

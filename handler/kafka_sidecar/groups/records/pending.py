@@ -10,7 +10,8 @@ import struct
 from typing import Final, NamedTuple
 
 from kafka_sidecar.groups.records.offsets import OffsetCommitKey, OffsetCommitValue, read_offset, write_offset
-from kafka_sidecar.wire.primitives import Reader, text
+from kafka_sidecar.wire.buffers import Reader
+from kafka_sidecar.wire.primitives import text
 
 KIND: Final = 0x7F01
 _NUMBER: Final = struct.Struct(">q")
@@ -33,7 +34,7 @@ class PendingOffsetValue(NamedTuple):
 
 
 def read_pending_key(reader: Reader) -> PendingOffsetKey:
-    return PendingOffsetKey(reader.number(">q"), reader.text(), reader.text(), reader.number(">i"))
+    return PendingOffsetKey(reader.int64(), reader.string(), reader.string(), reader.int32())
 
 
 def write_pending_key(key: PendingOffsetKey) -> bytes:
@@ -41,7 +42,7 @@ def write_pending_key(key: PendingOffsetKey) -> bytes:
 
 
 def read_pending_value(data: bytes) -> PendingOffsetValue:
-    return PendingOffsetValue(Reader(data).number(">q"), read_offset(data[_NUMBER.size :]))
+    return PendingOffsetValue(_NUMBER.unpack_from(data)[0], read_offset(data[_NUMBER.size :]))
 
 
 def write_pending_value(value: PendingOffsetValue) -> bytes:

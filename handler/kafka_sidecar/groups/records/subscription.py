@@ -6,7 +6,8 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from kafka_sidecar.wire.primitives import Reader, RecordUnreadable, array, data, text
+from kafka_sidecar.wire.buffers import Reader
+from kafka_sidecar.wire.primitives import NEVER_FLEXIBLE, RecordUnreadable, array, data, reading, text, versioned
 
 HIGHEST: Final = 3
 OWNED_SINCE: Final = 1
@@ -29,39 +30,29 @@ class Parts(NamedTuple):
 
 
 def read_subscription(value: bytes) -> Subscription:
-    try:
-        reader = Reader(value)
-        version = reader.number(">h")
-        topics = tuple(reader.array(reader.text))
-        reader.data()
+    with reading("a subscription"):
+        version, reader = versioned(value, NEVER_FLEXIBLE)
+        topics = tuple(reader.string_array())
+        reader.nullable_bytes()
         owned = _partitions(reader) if version >= OWNED_SINCE else {}
         if version >= GENERATION_SINCE:
-            reader.number(">i")
-        return Subscription(version, topics, owned, reader.nullable_text() if version >= RACK_SINCE else None)
-    except UnicodeDecodeError as error:
-        raise RecordUnreadable(f"a subscription is not text: {error}") from error
+            reader.int32()
+        return Subscription(version, topics, owned, reader.nullable_string() if version >= RACK_SINCE else None)
 
 
 def subscribed_topics(value: bytes) -> tuple[str, ...]:
     """The topics alone: every version begins with them."""
-    try:
-        reader = Reader(value)
-        reader.number(">h")
-        return tuple(reader.array(reader.text))
-    except UnicodeDecodeError as error:
-        raise RecordUnreadable(f"a subscription is not text: {error}") from error
+    with reading("a subscription"):
+        return tuple(versioned(value, NEVER_FLEXIBLE)[1].string_array())
 
 
 def read_parts(value: bytes) -> Parts:
     """A member's assignment. One that has never had any has no bytes at all."""
     if not value:
         return Parts({}, b"")
-    try:
-        reader = Reader(value)
-        reader.number(">h")
-        return Parts(_partitions(reader), reader.data())
-    except UnicodeDecodeError as error:
-        raise RecordUnreadable(f"an assignment is not text: {error}") from error
+    with reading("an assignment"):
+        _, reader = versioned(value, NEVER_FLEXIBLE)
+        return Parts(_partitions(reader), reader.nullable_bytes() or b"")
 
 
 def write_parts(partitions: Mapping[str, frozenset[int]], version: int) -> bytes:
@@ -74,11 +65,11 @@ def renamed_subscription(value: bytes, rename: Callable[[str], str]) -> bytes:
     """A subscription with other names for its topics. What can't be read stays as it is. (kafka-go says version 1, and does not write what
     is owned.)
     """
-    reader = Reader(value)
     try:
-        version = reader.number(">h")
-        topics = reader.array(reader.text)
-    except (RecordUnreadable, UnicodeDecodeError):
+        with reading("a subscription"):
+            version, reader = versioned(value, NEVER_FLEXIBLE)
+            topics = reader.string_array()
+    except RecordUnreadable:
         return value
     if not topics:
         return value
@@ -89,27 +80,28 @@ def renamed_subscription(value: bytes, rename: Callable[[str], str]) -> bytes:
 
 def _renamed_owned(value: bytes, rename: Callable[[str], str]) -> bytes:
     """What stands behind the topics: user data, and what is owned."""
-    reader = Reader(value)
+    reader = Reader(memoryview(value))
     try:
-        return _data(reader.nullable_data()) + _renamed_partitions(reader, rename) + reader.rest()
-    except (RecordUnreadable, UnicodeDecodeError):
+        with reading("what a member owns"):
+            return _data(reader.nullable_bytes()) + _renamed_partitions(reader, rename) + reader.rest()
+    except RecordUnreadable:
         return value
 
 
 def renamed_parts(value: bytes, rename: Callable[[str], str]) -> bytes:
     """The same of an assignment. Those of other protocols, of Kafka Connect for example, are no such bytes."""
-    reader = Reader(value)
     try:
-        version = reader.number(">h")
-        partitions, user_data = _renamed_partitions(reader, rename), reader.nullable_data()
-        is_one = 0 <= version <= HIGHEST and not reader.rest()
-        return struct.pack(">h", version) + partitions + _data(user_data) if is_one else value
-    except (RecordUnreadable, UnicodeDecodeError):
+        with reading("an assignment"):
+            version, reader = versioned(value, NEVER_FLEXIBLE)
+            partitions, user_data = _renamed_partitions(reader, rename), reader.nullable_bytes()
+            is_one = 0 <= version <= HIGHEST and not reader.rest()
+            return struct.pack(">h", version) + partitions + _data(user_data) if is_one else value
+    except RecordUnreadable:
         return value
 
 
 def _renamed_partitions(reader: Reader, rename: Callable[[str], str]) -> bytes:
-    found = reader.array(lambda: (reader.text(), reader.array(lambda: reader.number(">i"))))
+    found = reader.array(_topic, 0)
     return array(text(rename(topic)) + array(struct.pack(">i", index) for index in indexes) for topic, indexes in found)
 
 
@@ -119,6 +111,10 @@ def _data(value: bytes | None) -> bytes:
 
 def _partitions(reader: Reader) -> Partitions:
     found: Partitions = {}
-    for name, indexes in reader.array(lambda: (reader.text(), reader.numbers())):
-        found[name] = found.get(name, frozenset()) | indexes
+    for name, indexes in reader.array(_topic, 0):
+        found[name] = found.get(name, frozenset()) | frozenset(indexes)
     return found
+
+
+def _topic(reader: Reader, _: int) -> tuple[str, list[int]]:
+    return reader.string(), reader.int32_array()
