@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kafka_sidecar.groups.classic.machine import ClassicGroup
-from kafka_sidecar.groups.classic.members import State
+from kafka_sidecar.groups.classic.state import State
 from kafka_sidecar.groups.consumer.machine import ConsumerGroup
 from kafka_sidecar.groups.consumer.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from kafka_sidecar.groups.restored import restored

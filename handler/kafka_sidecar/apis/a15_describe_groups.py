@@ -18,7 +18,7 @@ from kafka_sidecar.apis.routing.member_words import described_in_own
 from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.groups.classic.machine import ClassicGroup
-from kafka_sidecar.groups.classic.members import State
+from kafka_sidecar.groups.classic.state import State
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.describe_groups import (
     DescribedGroup,

@@ -19,7 +19,8 @@ from kafka_sidecar.coordination.term import Term, TermState
 from kafka_sidecar.coordination.term_log import TermLog
 from kafka_sidecar.coordination.timers import Timers
 from kafka_sidecar.groups.classic.machine import ClassicGroup
-from kafka_sidecar.groups.classic.members import AnswerStaticMember, FinishSync, JoinResult, State
+from kafka_sidecar.groups.classic.members import AnswerStaticMember, FinishSync, JoinResult
+from kafka_sidecar.groups.classic.state import State
 from kafka_sidecar.groups.consumer.machine import ConsumerGroup, Times
 from kafka_sidecar.groups.consumer.members import GroupTooLarge, Topics
 from kafka_sidecar.groups.effects import Group, answer_waiting, carry_out

@@ -20,10 +20,10 @@ from kafka_sidecar.groups.classic.members import (
     MemberJoin,
     MemberSync,
     Protocols,
-    State,
     StoreGroup,
     SyncResult,
 )
+from kafka_sidecar.groups.classic.state import State
 from kafka_sidecar.groups.vocabulary import Committer, Now, Reply
 from kafka_sidecar.wire.error_code import ErrorCode
 

@@ -16,10 +16,10 @@ from kafka_sidecar.groups.classic.members import (
     MemberJoin,
     Protocols,
     ReplacedMember,
-    State,
     StoreGroup,
     SyncResult,
 )
+from kafka_sidecar.groups.classic.state import State
 from kafka_sidecar.groups.vocabulary import UNKNOWN_MEMBER_ID, Now, ResponseFuture
 from kafka_sidecar.wire.error_code import ErrorCode
 

@@ -12,7 +12,6 @@ write ends the coordinator's term, so there is no way back from what was sent to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from kafka_sidecar.errors import ProtocolError
 from kafka_sidecar.groups.classic.group_record import stored_members
@@ -26,24 +25,16 @@ from kafka_sidecar.groups.classic.members import (
     MemberJoin,
     MemberSync,
     ReplacedMember,
-    State,
     StoreGroup,
     SyncResult,
 )
 from kafka_sidecar.groups.classic.roster import Roster
+from kafka_sidecar.groups.classic.state import TRANSITIONS, State
 from kafka_sidecar.groups.classic.window import JoinWindow
 from kafka_sidecar.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitValue, Record, subscribed_topics
 from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Committer, Now, Reply, ResponseFuture
+from kafka_sidecar.loop.states import next_state
 from kafka_sidecar.wire.error_code import ErrorCode
-
-# From which states a state may be entered.
-TRANSITIONS: Final[dict[State, frozenset[State]]] = {
-    State.PREPARING: frozenset({State.EMPTY, State.COMPLETING, State.STABLE}),
-    State.COMPLETING: frozenset({State.PREPARING}),
-    State.STABLE: frozenset({State.COMPLETING}),
-    State.EMPTY: frozenset({State.PREPARING}),
-    State.DEAD: frozenset(State),
-}
 
 
 class ClassicGroup:
@@ -147,7 +138,7 @@ class ClassicGroup:
     # --- the rebalance
 
     def rebalance_or_complete(self, now: Now) -> None:
-        if self.state in TRANSITIONS[State.PREPARING]:
+        if State.PREPARING in TRANSITIONS[self.state]:
             self.prepare_rebalance(now)
         else:
             self.maybe_complete(now)
@@ -358,7 +349,7 @@ class ClassicGroup:
             member.awaiting_join = member.awaiting_sync = None
         self.window.close()
         self._sync_at = self._session_at = None
-        self.state = State.DEAD
+        self.state = next_state(TRANSITIONS, self.state, State.DEAD)
 
     # --- time
 
@@ -434,8 +425,7 @@ class ClassicGroup:
     # --- small things
 
     def _become(self, state: State, now: Now) -> None:
-        assert self.state in TRANSITIONS[state], f"group {self.group_id}: {self.state} → {state}"
-        self.state = state
+        self.state = next_state(TRANSITIONS, self.state, state)
         self.state_since = now.wall
 
     def reply(self, response_future: ResponseFuture, answer: JoinResult | SyncResult) -> None:

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import NamedTuple
 
 from kafka_sidecar.groups.vocabulary import UNKNOWN_MEMBER_ID, Reply, ResponseFuture
 from kafka_sidecar.wire.error_code import ErrorCode
 
 Protocols = tuple[tuple[str, bytes], ...]
-
-
-class State(StrEnum):
-    EMPTY = "Empty"
-    PREPARING = "PreparingRebalance"
-    COMPLETING = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
 
 
 class MemberJoin(NamedTuple):
