@@ -21,12 +21,12 @@ from integration.members import NEW_PROTOCOL, Member
 from integration.patience import wait_for
 from kafka_sidecar.config import GroupsConfig
 from kafka_sidecar.coordination import balance
-from kafka_sidecar.coordination.leaders import Identity
 from kafka_sidecar.coordination.term import Phase
 from kafka_sidecar.groups.service import GroupRuntime, group_runtime
 from kafka_sidecar.groups.vocabulary import Now
 from kafka_sidecar.loop.clock import SYSTEM_CLOCK
 from kafka_sidecar.loop.ids import new_id
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.pulsar.admin import PulsarAdmin
 from kafka_sidecar.pulsar.client import PulsarClient
 from kafka_sidecar.telemetry import metrics
@@ -312,7 +312,7 @@ async def test_sidecars_come_to_lead_about_as_many_shards_and_move_no_more_than_
         return Now(asyncio.get_running_loop().time(), time.time_ns() // 1_000_000)
 
     def sidecar(node: int) -> GroupRuntime:
-        own = Identity(f"kafka-sidecar-{node}", node, f"127.0.0.1:{node}")
+        own = SidecarInfo(f"kafka-sidecar-{node}", node, f"127.0.0.1:{node}")
         return group_runtime(client, admin, config, catalog, lambda key, value: None, now, own, names, SYSTEM_CLOCK, new_id)
 
     def leads(runtime: GroupRuntime) -> int:

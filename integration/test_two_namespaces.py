@@ -21,7 +21,7 @@ from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import wait_for
 from integration.support import admin
-from kafka_sidecar.coordination.directory import NAMESPACE
+from kafka_sidecar.coordination.candidate import NAMESPACE
 from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, write_key, write_value
 from kafka_sidecar.groups.service import SUBSCRIPTION
 from kafka_sidecar.pulsar.client import PulsarClient

@@ -136,4 +136,4 @@ def test_in_a_container_every_command_has_the_settings_of_its_sidecar(tmp_path: 
 def test_other_sidecars_are_told_an_address_that_they_can_use(given: dict[str, str], told: str) -> None:
     """Kubernetes writes addresses of IPv6 without brackets."""
     config = load(None, {f"KAFKA_SIDECAR_{name}": value for name, value in given.items()})
-    assert config.control.told(4711 if config.control.listen_address[1] == 0 else 9095) == told
+    assert config.control.advertised_at(4711 if config.control.listen_address[1] == 0 else 9095) == told

@@ -18,6 +18,7 @@ from typing import Any, Final, get_type_hints
 from urllib.parse import urlsplit
 
 from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.model.sidecar import Endpoint, endpoint_of
 
 ANY_HOST: Final = ("0.0.0.0", "::")  # noqa: S104 - looked for, not listened on
 ENV_PREFIX: Final = "KAFKA_SIDECAR_"
@@ -83,16 +84,16 @@ class KafkaConfig:
         return [one.strip() for one in self.listed_namespaces.split(",") if one.strip()]
 
     @property
-    def listen_address(self) -> tuple[str, int]:
-        return _address("kafka.listen", self.listen)
+    def listen_address(self) -> Endpoint:
+        return _endpoint("kafka.listen", self.listen)
 
     @property
-    def advertised_address(self) -> tuple[str, int] | None:
-        return _address("kafka.advertised", self.advertised) if self.advertised else None
+    def advertised_address(self) -> Endpoint | None:
+        return _endpoint("kafka.advertised", self.advertised) if self.advertised else None
 
     @property
-    def external_listen_address(self) -> tuple[str, int] | None:
-        return _address("kafka.external_listen", self.external_listen) if self.external_listen else None
+    def external_listen_address(self) -> Endpoint | None:
+        return _endpoint("kafka.external_listen", self.external_listen) if self.external_listen else None
 
     @property
     def own_node_id(self) -> int:
@@ -113,8 +114,8 @@ class KafkaConfig:
         return addresses[self.node_id]
 
     @property
-    def external_address(self) -> tuple[str, int] | None:
-        return _address("kafka.external_advertised", self.own_external_advertised) if self.external_advertised else None
+    def external_address(self) -> Endpoint | None:
+        return _endpoint("kafka.external_advertised", self.own_external_advertised) if self.external_advertised else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,13 +165,13 @@ class ControlConfig:
     advertised: str = setting("", "host:port at which other sidecars reach it; empty for the address it listens on.")
 
     @property
-    def listen_address(self) -> tuple[str, int]:
-        return _address("control.listen", self.listen)
+    def listen_address(self) -> Endpoint:
+        return _endpoint("control.listen", self.listen)
 
-    def told(self, port: int) -> str:
+    def advertised_at(self, port: int) -> str:
         """The address for other sidecars; `port` is the one that it listens on."""
-        host, port = _address("control.advertised", self.advertised) if self.advertised else (self.listen_address[0], port)
-        return address_text(host, port)
+        advertised = _endpoint("control.advertised", self.advertised) if self.advertised else self.listen_address._replace(port=port)
+        return str(advertised)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,18 +226,13 @@ class Config:
     telemetry: TelemetryConfig = TelemetryConfig()
 
 
-def _address(name: str, text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit():
+def _endpoint(name: str, text: str) -> Endpoint:
+    found = endpoint_of(text)
+    if found is None:
         raise ConfigError(f"{name} is {text!r}: write host:port, as in 127.0.0.1:9092")
-    if int(port) > 65535:
+    if found.port > 65535:
         raise ConfigError(f"{name} is {text!r}: ports go to 65535")
-    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - what an empty host means everywhere
-
-
-def address_text(host: str, port: int) -> str:
-    """With the brackets that an address of IPv6 needs. Kubernetes' status.podIP has none."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return found._replace(host=found.host or "0.0.0.0")  # noqa: S104 - what an empty host means everywhere
 
 
 def load(path: Path | None, environment: Mapping[str, str] = os.environ) -> Config:
@@ -348,7 +344,7 @@ def check(config: Config) -> None:
     if advertised is not None and not config.groups.coordinate:
         raise ConfigError("groups.coordinate is false and kafka.advertised is set: sidecars of a fleet coordinate, so unset one of them")
     if config.telemetry.metrics_listen:
-        _address("telemetry.metrics_listen", config.telemetry.metrics_listen)
+        _endpoint("telemetry.metrics_listen", config.telemetry.metrics_listen)
     if config.transactions.producer_id_expiration_ms < 1:
         raise ConfigError("transactions.producer_id_expiration_ms must be 1 or more")
     for item in fields(config.limits):
@@ -366,8 +362,7 @@ def _check_control(config: Config) -> None:
     if port and (host, port) == config.kafka.listen_address:
         raise ConfigError(f"control.listen and kafka.listen are both {config.control.listen}: each needs a port of its own")
     if config.control.advertised:
-        advertised_host, advertised_port = _address("control.advertised", config.control.advertised)
-        if not _can_be_connected_to(advertised_host, advertised_port):
+        if not _can_be_connected_to(*_endpoint("control.advertised", config.control.advertised)):
             raise ConfigError(f"control.advertised is {config.control.advertised!r}: other sidecars need a host and a port")
     elif host in ANY_HOST:
         raise ConfigError(
@@ -424,5 +419,5 @@ def _check_url(name: str, url: str, schemes: tuple[str, ...], *, scheme_needed: 
         raise ConfigError(f"{name} has {url!r}: {how}")
 
 
-def metrics_address(config: Config) -> tuple[str, int] | None:
-    return _address("telemetry.metrics_listen", config.telemetry.metrics_listen) if config.telemetry.metrics_listen else None
+def metrics_address(config: Config) -> Endpoint | None:
+    return _endpoint("telemetry.metrics_listen", config.telemetry.metrics_listen) if config.telemetry.metrics_listen else None

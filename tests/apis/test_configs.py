@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from kafka_sidecar.config import KafkaConfig
+from kafka_sidecar.model.sidecar import Endpoint
 from kafka_sidecar.pulsar.errors import Refused, Unavailable
 from kafka_sidecar.topics.config_store import AT_ONCE
 from kafka_sidecar.topics.config_types import ConfigSource, Operation
@@ -183,7 +184,7 @@ async def test_a_node_tells_both_listeners_whichever_is_asked(is_external: bool)
     config = KafkaConfig(listen="0.0.0.0:9092", external_listen="0.0.0.0:9094", external_advertised="one.example:9094")
     sidecar = Sidecar(config=config)
     sidecar.client.is_external = is_external
-    sidecar.client.local_address = ("10.0.0.1", 9094 if is_external else 9092)
+    sidecar.client.local_address = Endpoint("10.0.0.1", 9094 if is_external else 9092)
     (found,) = (await described(sidecar, BROKER, "0", ["advertised.listeners"])).configs
     assert found.value == "PLAINTEXT://10.0.0.1:9092,EXTERNAL://one.example:9094"
     await sidecar.close()

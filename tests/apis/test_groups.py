@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kafka_sidecar.apis import a16_list_groups
-from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.term import Phase
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.message import Message
 from kafka_sidecar.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -101,9 +101,9 @@ async def test_groups_of_a_sidecar_that_a_client_does_not_find_are_listed_here(
     sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch, is_external: bool, listed: list[str]
 ) -> None:
     """It has no address for clients of the external listener; all others ask it themselves."""
-    inside = Leader("other", 2, "other:9092", "other:9000")
+    inside = SidecarInfo("other", 2, "other:9092", "other:9000")
 
-    async def others() -> list[Leader]:
+    async def others() -> list[SidecarInfo]:
         return [inside]
 
     async def ask(*of: Any) -> ListGroupsResponse:

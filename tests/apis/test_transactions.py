@@ -14,8 +14,8 @@ from kafka_sidecar.apis.routing import transactions as routing
 from kafka_sidecar.apis.routing.transactions import EndedTogether, PeerTransactions, ended_transactions
 from kafka_sidecar.control.v1 import control_pb2 as pb
 from kafka_sidecar.control.v1.control_pb2 import EndedTransactionsRequest, EndedTransactionsResponse
-from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.fleet.peers import PeerUnavailable
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.partition.follow.late_transactions import EndedTransactions
 from kafka_sidecar.transactions import coordinator as module
 from kafka_sidecar.transactions.metadata import TransactionState
@@ -391,8 +391,8 @@ async def test_a_coordinator_that_can_not_be_asked_keeps_nobody_from_what_others
             told = [pb.EndedTransactions(producer_id=one, number=5) for one in request.producer_ids]
             return EndedTransactionsResponse(producers=told)
 
-    async def leaders() -> list[Leader]:
-        return [Leader(name, number, "", name) for number, name in enumerate(("away", "there"))]
+    async def leaders() -> list[SidecarInfo]:
+        return [SidecarInfo(name, number, "", name) for number, name in enumerate(("away", "there"))]
 
     monkeypatch.setattr(sidecar.transactions, "known_leaders", leaders, raising=False)
     services = replace(sidecar.services, peers=cast(Any, Peers()))

@@ -11,16 +11,10 @@ import pytest
 
 from kafka_sidecar.config import GroupsConfig
 from kafka_sidecar.coordination import leaders as module
+from kafka_sidecar.coordination.candidate import ADVERTISED, CONTROL, FORMAT, NAMESPACE, NODE, RELEASE
 from kafka_sidecar.coordination.directory import (
-    ADVERTISED,
-    CONTROL,
-    FIRST_RELEASE,
-    FORMAT,
     FRESH_SECONDS,
     MISSING_SECONDS,
-    NAMESPACE,
-    NODE,
-    RELEASE,
     SHARED_SECONDS,
     STALE_SECONDS,
     VISITORS,
@@ -28,12 +22,13 @@ from kafka_sidecar.coordination.directory import (
     Directory,
 )
 from kafka_sidecar.coordination.errors import CoordinatorError
-from kafka_sidecar.coordination.leaders import Identity, Leaders
+from kafka_sidecar.coordination.leaders import Leaders
 from kafka_sidecar.coordination.term import Phase
 from kafka_sidecar.groups.service import SUBSCRIPTION, group_runtime
 from kafka_sidecar.groups.vocabulary import Now
 from kafka_sidecar.loop.clock import SYSTEM_CLOCK
 from kafka_sidecar.loop.ids import new_id
+from kafka_sidecar.model.sidecar import FIRST_RELEASE, SidecarInfo
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, TopicMissing, Unavailable
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.topics.names import TopicNames
@@ -159,7 +154,7 @@ async def test_who_leads_a_group_is_told_or_refused_in_time_however_slow_the_sta
     monkeypatch.setattr("kafka_sidecar.coordination.runtime.Election", lambda *_: _Idle())
     admin = Admin()
     admin.answer = None
-    own = Identity("me", 0, "")
+    own = SidecarInfo("me", 0, "")
     runtime = group_runtime(
         cast(Any, None),
         cast(Any, admin),
@@ -217,7 +212,7 @@ async def test_a_leader_that_is_known_is_asked_though_pulsar_does_not_say_who_le
     async def candidate() -> None: ...
 
     shard = SimpleNamespace(term=SimpleNamespace(phase=Phase.WAITING, name="t-0"))
-    leaders = Leaders(Identity("me", 1, ""), cast(Any, [shard]), directory, candidate)
+    leaders = Leaders(SidecarInfo("me", 1, ""), cast(Any, [shard]), directory, candidate)
     first = await leaders.leader_of_shard(0)
     assert first is not None
     for answer in (None, Unavailable("the broker is away")):
@@ -248,7 +243,7 @@ async def test_all_that_were_listed_at_this_look_or_the_one_before_are_known(mon
 
     async def candidate() -> None: ...
 
-    leaders = Leaders(Identity("me", 1, ""), cast(Any, []), directory, candidate)
+    leaders = Leaders(SidecarInfo("me", 1, ""), cast(Any, []), directory, candidate)
 
     async def known() -> set[str]:
         return {other.name for other in await leaders.known_others()}
@@ -283,7 +278,7 @@ async def test_who_coordinates_nothing_is_seen_and_tells_whose_topics_its_client
 
     async def candidate() -> None: ...
 
-    leaders = Leaders(Identity("me", 1, "", namespace="public/default"), cast(Any, []), directory, candidate)
+    leaders = Leaders(SidecarInfo("me", 1, "", namespace="public/default"), cast(Any, []), directory, candidate)
     assert not await leaders.know_whether_they_are_shared()
     told["subscriptions"][VISITORS] = {"activeConsumerName": "x", "consumers": [mine, visitor]}
     clock.now += FRESH_SECONDS

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from kafka_sidecar.coordination.directory import Leader, active_consumer
+from kafka_sidecar.coordination.directory import active_consumer
 from kafka_sidecar.coordination.election import Election
+from kafka_sidecar.model.sidecar import SidecarInfo
 
 SUBSCRIPTION = "leaders"
 
@@ -20,14 +21,14 @@ def _stats(active: str, *consumers: dict[str, Any]) -> dict[str, Any]:
 def test_the_active_consumer_s_metadata_say_where_it_is() -> None:
     metadata = {"kafka.advertised": "host:9092", "kafka.node": "3", "kafka.control": "host:9094"}
     stats = _stats("b", {"consumerName": "a", "metadata": {}}, {"consumerName": "b", "metadata": metadata})
-    assert active_consumer(stats, SUBSCRIPTION) == Leader("b", 3, "host:9092", "host:9094")
+    assert active_consumer(stats, SUBSCRIPTION) == SidecarInfo("b", 3, "host:9092", "host:9094")
 
 
 def test_stats_without_a_leader_name_none() -> None:
     assert active_consumer({}, SUBSCRIPTION) is None
     assert active_consumer({"subscriptions": {}}, SUBSCRIPTION) is None
     assert active_consumer(_stats("gone", {"consumerName": "a"}), SUBSCRIPTION) is None
-    assert active_consumer(_stats("a", {"consumerName": "a", "metadata": None}), SUBSCRIPTION) == Leader("a", 0, "", "")
+    assert active_consumer(_stats("a", {"consumerName": "a", "metadata": None}), SUBSCRIPTION) == SidecarInfo("a", 0, "", "")
 
 
 class _Candidate:

@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 
 from kafka_sidecar.control.v1.control_pb2 import PingRequest
-from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.fleet import fleet as module
 from kafka_sidecar.fleet import recent_nodes
 from kafka_sidecar.fleet.fleet import Fleet
@@ -18,20 +17,21 @@ from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.fleet.peers import Peers
 from kafka_sidecar.fleet.recent_nodes import RECENT_SECONDS
 from kafka_sidecar.fleet.server import Answers, ControlServer
+from kafka_sidecar.model.sidecar import SidecarInfo
 from tests.support.fleet import TestFleet
 
 
 class Listed:
     """What a sidecar finds in the directory."""
 
-    def __init__(self, own_name: str, directory: dict[str, Leader]) -> None:
+    def __init__(self, own_name: str, directory: dict[str, SidecarInfo]) -> None:
         self._own_name = own_name
         self._directory = directory
         self.lost_pulsar: set[str] = set()
         self.shared: set[int] = set()
         self.looked = 0
 
-    def fleet(self) -> list[Leader]:
+    def fleet(self) -> list[SidecarInfo]:
         return [one for one in self._directory.values() if one.name != self._own_name]
 
     def shared_nodes(self) -> set[int]:
@@ -48,7 +48,7 @@ class Listed:
 class One:
     """A sidecar, as far as its fleet goes."""
 
-    def __init__(self, node_id: int, directory: dict[str, Leader]) -> None:
+    def __init__(self, node_id: int, directory: dict[str, SidecarInfo]) -> None:
         self.returned: list[int] = []
         self.name = f"sidecar-{node_id}"
         self.listed = Listed(self.name, directory)
@@ -69,7 +69,7 @@ class One:
     async def start(self) -> None:
         port = await self.control.start("127.0.0.1", 0)
         own = self.fleet.own
-        self._directory[self.name] = Leader(self.name, own.node_id, f"{own.host}:{own.port}", f"127.0.0.1:{port}")
+        self._directory[self.name] = SidecarInfo(self.name, own.node_id, f"{own.host}:{own.port}", f"127.0.0.1:{port}")
         await self.fleet.start(self._on_change)
         await self.fleet.serve()
 
@@ -94,7 +94,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def members(count: int, directory: dict[str, Leader]) -> AsyncIterator[list[One]]:
+async def members(count: int, directory: dict[str, SidecarInfo]) -> AsyncIterator[list[One]]:
     async with also([One(number, directory) for number in range(1, count + 1)]) as there:
         await until(lambda: all(one.sees == set(range(1, count + 1)) for one in there))
         yield there
@@ -126,7 +126,7 @@ async def test_members_find_each_other_and_name_the_same_leaders() -> None:
 
 
 async def test_one_that_is_silent_leads_nothing_and_stays_a_node_while_the_directory_has_it() -> None:
-    directory: dict[str, Leader] = {}
+    directory: dict[str, SidecarInfo] = {}
     async with members(3, directory) as (first, second, third):
         before, changes = first.fleet.version, first.changes
         await third.fleet.close()
@@ -139,7 +139,7 @@ async def test_one_that_is_silent_leads_nothing_and_stays_a_node_while_the_direc
 
 
 async def test_members_stay_while_the_directory_is_empty() -> None:
-    directory: dict[str, Leader] = {}
+    directory: dict[str, SidecarInfo] = {}
     async with members(3, directory) as there:
         kept = dict(directory)
         directory.clear()
@@ -150,7 +150,7 @@ async def test_members_stay_while_the_directory_is_empty() -> None:
 
 async def test_one_that_has_lost_pulsar_leads_nothing_until_it_is_back() -> None:
     """It answers pings, and clients reach it; but nothing can be written there."""
-    directory: dict[str, Leader] = {}
+    directory: dict[str, SidecarInfo] = {}
     async with members(3, directory) as (first, second, third):
         del directory[third.name]
         for one in (first, second):
@@ -163,7 +163,7 @@ async def test_one_that_has_lost_pulsar_leads_nothing_until_it_is_back() -> None
 
 
 async def test_the_last_one_leads_whatever_those_who_are_gone_have_said() -> None:
-    directory: dict[str, Leader] = {}
+    directory: dict[str, SidecarInfo] = {}
     async with members(2, directory) as (first, second):
         first.listed.lost_pulsar = {second.name}
         await until(lambda: first.sees == second.sees == {1})
@@ -173,7 +173,7 @@ async def test_the_last_one_leads_whatever_those_who_are_gone_have_said() -> Non
 
 
 async def test_one_that_leaves_tells_all_others_at_once_and_stays_a_node_until_its_end() -> None:
-    directory: dict[str, Leader] = {}
+    directory: dict[str, SidecarInfo] = {}
     async with members(3, directory) as (first, second, third):
         await first.fleet.leave()
         assert first.sees == second.sees == third.sees == {2, 3}
@@ -210,11 +210,11 @@ async def test_the_last_one_leads_until_its_end() -> None:
 
 
 async def test_one_that_does_not_serve_yet_leads_nothing() -> None:
-    directory: dict[str, Leader] = {}
+    directory: dict[str, SidecarInfo] = {}
     async with members(2, directory) as (first, _):
         late = One(3, directory)
         port = await late.control.start("127.0.0.1", 0)
-        directory[late.name] = Leader(late.name, 3, "127.0.0.1:9003", f"127.0.0.1:{port}")
+        directory[late.name] = SidecarInfo(late.name, 3, "127.0.0.1:9003", f"127.0.0.1:{port}")
         await late.fleet.start(lambda: None)
         await asyncio.sleep(0.3)
         assert (first.sees, first.tells) == ({1, 2}, {1, 2, 3})
@@ -235,7 +235,7 @@ async def test_the_first_one_is_told_to_lead_from_when_it_serves() -> None:
 
 
 async def test_one_that_has_come_is_told_at_once_and_leads_when_clients_reach_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    directory: dict[str, Leader] = {}
+    directory: dict[str, SidecarInfo] = {}
     async with members(2, directory) as (first, second):
         monkeypatch.setattr(module, "JOIN_SECONDS", 1.0)
         async with also([One(3, directory)]) as (third,):
@@ -246,7 +246,7 @@ async def test_one_that_has_come_is_told_at_once_and_leads_when_clients_reach_it
 
 
 async def test_those_that_have_come_lead_at_once_when_nobody_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    directory: dict[str, Leader] = {}
+    directory: dict[str, SidecarInfo] = {}
     async with members(1, directory) as (old,):
         monkeypatch.setattr(module, "JOIN_SECONDS", 60.0)
         async with also([One(number, directory) for number in (2, 3)]) as new:
@@ -267,7 +267,7 @@ async def test_a_stranger_that_pings_is_looked_for_in_the_directory_at_once() ->
 
 
 async def test_control_ports_that_can_not_be_reached_leave_the_directory_to_be_believed() -> None:
-    directory = {"far": Leader("far", 7, "far:9092", "127.0.0.1:1"), "silent": Leader("silent", 8, "silent:9092", "")}
+    directory = {"far": SidecarInfo("far", 7, "far:9092", "127.0.0.1:1"), "silent": SidecarInfo("silent", 8, "silent:9092", "")}
     one = One(1, directory)
     await one.start()
     await asyncio.sleep(0.5)
@@ -277,8 +277,8 @@ async def test_control_ports_that_can_not_be_reached_leave_the_directory_to_be_b
 
 async def test_one_address_for_all_is_no_fleet_and_an_old_name_is_not_another_member() -> None:
     directory = {
-        "behind": Leader("behind", 7, "127.0.0.1:9001", ""),
-        "old": Leader("old", 8, "far:9092", "127.0.0.1:1"), "new": Leader("new", 8, "far:9092", ""),
+        "behind": SidecarInfo("behind", 7, "127.0.0.1:9001", ""),
+        "old": SidecarInfo("old", 8, "far:9092", "127.0.0.1:1"), "new": SidecarInfo("new", 8, "far:9092", ""),
     }  # fmt: skip
     one = One(1, directory)
     await one.start()
@@ -288,7 +288,7 @@ async def test_one_address_for_all_is_no_fleet_and_an_old_name_is_not_another_me
 
 async def test_nodes_of_a_moment_ago_are_told_beside_those_that_are_there() -> None:
     """Until they are there, or too long ago. Of a node id that several have nobody is told, and nobody behind the own address."""
-    one = One(1, {"sidecar-2": Leader("sidecar-2", 2, "127.0.0.1:9002", "127.0.0.1:1")})
+    one = One(1, {"sidecar-2": SidecarInfo("sidecar-2", 2, "127.0.0.1:9002", "127.0.0.1:1")})
     for member, ago in (
         (Member(2, "elsewhere", 9002), 1.0), (Member(3, "there", 9003), 1.0), (Member(4, "there", 9004), RECENT_SECONDS),
         (Member(5, "there", 9005), 1.0), (Member(6, *one.fleet.own[1:3]), 1.0),
@@ -314,7 +314,7 @@ def test_a_node_whose_clock_is_ahead_is_told_for_no_longer_than_others(ahead: fl
 
 
 async def test_a_node_that_goes_is_told_for_a_moment_and_is_announced_if_it_comes_back_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    directory: dict[str, Leader] = {}
+    directory: dict[str, SidecarInfo] = {}
     async with members(2, directory) as (first, second):
         entry = directory.pop(second.name)
         await second.fleet.close()
@@ -328,6 +328,6 @@ async def test_a_node_that_goes_is_told_for_a_moment_and_is_announced_if_it_come
         await until(lambda: first.tells == {1})
         monkeypatch.setattr(recent_nodes, "RECENT_SECONDS", 0.0)
         await until(lambda: first.fleet.view.recent == ())
-        directory.update({second.name: entry, "new": Leader("new", 3, "127.0.0.1:9003", "127.0.0.1:1")})
+        directory.update({second.name: entry, "new": SidecarInfo("new", 3, "127.0.0.1:9003", "127.0.0.1:1")})
         await until(lambda: first.tells == {1, 2, 3})
         assert first.returned == [2], "nobody has known the new one before"

@@ -11,8 +11,9 @@ from kafka_sidecar.fleet.recent_members import PUT_SECONDS, SEEN, RecentMembers,
 from kafka_sidecar.fleet.recent_nodes import RECENT_SECONDS
 from kafka_sidecar.loop.clock import SYSTEM_CLOCK
 from kafka_sidecar.loop.ids import new_id
+from kafka_sidecar.model.sidecar import Endpoint
 
-OWN, OTHER = Member(0, "here", 9092), Member(1, "there", 9093, "rack", ("outside", 9094))
+OWN, OTHER = Member(0, "here", 9092), Member(1, "there", 9093, "rack", Endpoint("outside", 9094))
 
 
 def test_each_says_twice_while_it_is_recent_that_it_is_there() -> None:

@@ -139,7 +139,7 @@ async def test_who_was_told_too_little_is_sent_away_once_and_nobody_else() -> No
         View((Member(1, "here", 9092), Member(2, "there", 9092)), (), Leadership([])),
     ]
     server = listener(b"answer")
-    server._dispatch = lambda client, _frame: setattr(client, "told", views.pop(0)) or Work(b"answer")  # type: ignore[func-returns-value]
+    server._dispatch = lambda client, _frame: setattr(client, "last_metadata", views.pop(0)) or Work(b"answer")  # type: ignore[func-returns-value]
     port = await server.start("127.0.0.1", 0)
     there = []
     for _ in range(3):

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.fleet.fleet import SETTLED_SECONDS, Fleet
 from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.fleet.phase import FleetPhase
+from kafka_sidecar.model.sidecar import SidecarInfo
 
 
 class _Candidates:
     def __init__(self) -> None:
         self.there: tuple[Member, ...] = ()
 
-    def fleet(self) -> list[Leader]:
+    def fleet(self) -> list[SidecarInfo]:
         return [
-            Leader(
+            SidecarInfo(
                 f"sidecar-{one.node_id}", one.node_id, f"{one.host}:{one.port}", "", one.rack or "",
                 external=":".join(map(str, one.external or ())),
             )

@@ -16,8 +16,6 @@ from kafka_sidecar.apis.state.fetch_session_cache import FetchSessionCache
 from kafka_sidecar.apis.state.promise import settled
 from kafka_sidecar.apis.state.refused_batches import RefusedBatches
 from kafka_sidecar.config import GroupsConfig, KafkaConfig, TransactionsConfig
-from kafka_sidecar.coordination.directory import Leader
-from kafka_sidecar.coordination.leaders import Node
 from kafka_sidecar.coordination.term import Phase
 from kafka_sidecar.fleet.fleet import View
 from kafka_sidecar.fleet.member import Member
@@ -27,6 +25,7 @@ from kafka_sidecar.groups.vocabulary import Now
 from kafka_sidecar.internal_topics.moved_start import MovedStart
 from kafka_sidecar.loop.ids import new_producer_id
 from kafka_sidecar.loop.keyed_lock import KeyedLock
+from kafka_sidecar.model.sidecar import Endpoint, Node, SidecarInfo
 from kafka_sidecar.partition.table import PartitionTable
 from kafka_sidecar.process.marker_logs import MarkerLogs
 from kafka_sidecar.pulsar.admin import AlreadyExists, DescribedTopic, NoTopicPolicies
@@ -233,12 +232,12 @@ class LocalGroups:
     def is_here(self, group_id: str) -> bool:
         return self.coordinator.shards[0].term.phase is Phase.LEADING
 
-    async def leader(self, group_id: str) -> Leader | None:
+    async def leader(self, group_id: str) -> SidecarInfo | None:
         return None
 
     async def candidate(self) -> None: ...
 
-    async def leader_of_shard(self, number: int) -> Leader | None:
+    async def leader_of_shard(self, number: int) -> SidecarInfo | None:
         return None
 
     @property
@@ -248,10 +247,10 @@ class LocalGroups:
     async def know_whether_they_are_shared(self) -> bool:
         return self.are_shared
 
-    async def known_others(self) -> list[Leader]:
+    async def known_others(self) -> list[SidecarInfo]:
         return []
 
-    async def all(self) -> list[Leader]:
+    async def all(self) -> list[SidecarInfo]:
         return []
 
     async def find(self, group_id: str, own: tuple[str, int], is_external: bool) -> Node:
@@ -274,16 +273,16 @@ class LocalTransactions:
     def ensure_candidate(self) -> None:
         pass
 
-    async def known_leaders(self) -> list[Leader]:
+    async def known_leaders(self) -> list[SidecarInfo]:
         return []
 
     def is_here(self, transactional_id: str) -> bool:
         return self.coordinator.shards[0].term.phase is Phase.LEADING
 
-    async def leader(self, transactional_id: str) -> Leader | None:
+    async def leader(self, transactional_id: str) -> SidecarInfo | None:
         return None
 
-    async def all(self) -> list[Leader]:
+    async def all(self) -> list[SidecarInfo]:
         return []
 
     async def find(self, transactional_id: str, own: tuple[str, int], is_external: bool) -> Node:
@@ -317,11 +316,11 @@ class Client:
     round_trip = 0.0
 
     peer = "127.0.0.1:5"
-    local_address = ("127.0.0.1", 9092)
+    local_address = Endpoint("127.0.0.1", 9092)
     waiting_since: float | None = None
     is_external = False
     software = ""
-    told: View | None = None
+    last_metadata: View | None = None
     services: Services
 
     def __init__(self) -> None:

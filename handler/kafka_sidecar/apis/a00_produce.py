@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from kafka_sidecar.apis.api import Api, Call, Client, Response, Result, Services
-from kafka_sidecar.apis.common.nodes import Node, is_advertised, nodes
+from kafka_sidecar.apis.common.nodes import is_advertised, nodes
 from kafka_sidecar.apis.common.ordinary_produce import ACKS, ZSTD_SINCE
 from kafka_sidecar.apis.common.topics import resolve
 from kafka_sidecar.apis.needs import AclOperation, on_topic, on_transactional_id
@@ -29,6 +29,7 @@ from kafka_sidecar.apis.routing.transactions import ADDS_PARTITION_SINCE, verify
 from kafka_sidecar.apis.state.promise import Promise
 from kafka_sidecar.apis.state.refused_batches import Refused
 from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.model.sidecar import Node
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.partition.write.append import Append
 from kafka_sidecar.partition.write.log_validator import BatchRefused

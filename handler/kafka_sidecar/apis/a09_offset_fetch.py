@@ -25,11 +25,11 @@ from kafka_sidecar.apis.common.topics import LEARN_SECONDS, find, requested_topi
 from kafka_sidecar.apis.needs import AclOperation, on_group, on_topic
 from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
 from kafka_sidecar.apis.routing.to_coordinator import to_coordinator_in_turn
-from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.groups.records import OffsetCommitValue
 from kafka_sidecar.groups.shard import Offsets, TopicPartition
 from kafka_sidecar.loop.waiting import in_slices
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing, Undescribed
 from kafka_sidecar.topics.catalog import Topic
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -297,7 +297,7 @@ async def _of_many(services: Services, call: Call, request: OffsetFetchRequest) 
     async def here(groups: Sequence[OffsetFetchRequestGroup]) -> list[OffsetFetchResponseGroup]:
         return [await _group(services, call, group, request.require_stable) for group in groups]
 
-    async def elsewhere(leader: Leader, groups: Sequence[OffsetFetchRequestGroup]) -> Sequence[OffsetFetchResponseGroup]:
+    async def elsewhere(leader: SidecarInfo, groups: Sequence[OffsetFetchRequestGroup]) -> Sequence[OffsetFetchResponseGroup]:
         part = OffsetFetchRequest(groups=groups, require_stable=request.require_stable)
         return (await ask_peer(services, call, leader, part, OffsetFetchResponse)).groups
 

@@ -15,10 +15,10 @@ from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.needs import AclOperation, on_group
 from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
 from kafka_sidecar.apis.routing.member_words import described_in_own
-from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.groups.classic.machine import ClassicGroup
 from kafka_sidecar.groups.classic.state import State
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.describe_groups import (
     DescribedGroup,
@@ -34,7 +34,7 @@ async def _handle(services: Services, call: Call, request: DescribeGroupsRequest
     async def here(groups: Sequence[str]) -> list[DescribedGroup]:
         return [_describe(services, call, group_id) for group_id in groups]
 
-    async def elsewhere(leader: Leader, groups: Sequence[str]) -> Sequence[DescribedGroup]:
+    async def elsewhere(leader: SidecarInfo, groups: Sequence[str]) -> Sequence[DescribedGroup]:
         part = DescribeGroupsRequest(groups=groups, include_authorized_operations=request.include_authorized_operations)
         return (await ask_peer(services, call, leader, part, DescribeGroupsResponse)).groups
 

@@ -13,7 +13,7 @@ from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.topics import pulsar_partitions
 from kafka_sidecar.apis.needs import AclOperation, on_group
 from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
-from kafka_sidecar.coordination.directory import Leader
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
@@ -31,7 +31,7 @@ def _refused(group_id: str, error: ErrorCode) -> DeletableGroupResult:
 
 
 async def _handle(services: Services, call: Call, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    async def elsewhere(leader: Leader, groups: Sequence[str]) -> Sequence[DeletableGroupResult]:
+    async def elsewhere(leader: SidecarInfo, groups: Sequence[str]) -> Sequence[DeletableGroupResult]:
         return (await ask_peer(services, call, leader, DeleteGroupsRequest(groups_names=groups), DeleteGroupsResponse)).results
 
     parts = Parts(group_of=str, here=partial(_delete, services), elsewhere=elsewhere, refuse=_refused, is_question=False)

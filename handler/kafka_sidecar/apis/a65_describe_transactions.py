@@ -9,8 +9,8 @@ from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.needs import AclOperation, on_topic, on_transactional_id
 from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
 from kafka_sidecar.apis.routing.to_coordinator import TRANSACTIONS
-from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -24,7 +24,7 @@ async def _handle(services: Services, call: Call, request: DescribeTransactionsR
     async def here(ids: Sequence[str]) -> list[TransactionState]:
         return [_describe(services, transactional_id) for transactional_id in ids]
 
-    async def elsewhere(leader: Leader, ids: Sequence[str]) -> Sequence[TransactionState]:
+    async def elsewhere(leader: SidecarInfo, ids: Sequence[str]) -> Sequence[TransactionState]:
         part = DescribeTransactionsRequest(transactional_ids=ids)
         return (await ask_peer(services, call, leader, part, DescribeTransactionsResponse)).transaction_states
 

@@ -12,11 +12,11 @@ from typing import Final
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.needs import AclOperation, on_group, on_topic
 from kafka_sidecar.apis.routing.fan_out import Parts, ask_peer, fan_out
-from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.groups.consumer.machine import ConsumerGroup
 from kafka_sidecar.groups.consumer.members import NO_PARTITIONS, ConsumerMember
 from kafka_sidecar.groups.records import consumer as records
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.consumer_group_describe import (
     Assignment,
@@ -35,7 +35,7 @@ async def _handle(services: Services, call: Call, request: ConsumerGroupDescribe
     async def here(groups: Sequence[str]) -> list[DescribedGroup]:
         return await asyncio.gather(*(_describe(services, group_id) for group_id in groups))
 
-    async def elsewhere(leader: Leader, groups: Sequence[str]) -> Sequence[DescribedGroup]:
+    async def elsewhere(leader: SidecarInfo, groups: Sequence[str]) -> Sequence[DescribedGroup]:
         part = ConsumerGroupDescribeRequest(group_ids=groups, include_authorized_operations=request.include_authorized_operations)
         return (await ask_peer(services, call, leader, part, ConsumerGroupDescribeResponse)).groups
 

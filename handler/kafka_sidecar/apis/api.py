@@ -27,6 +27,7 @@ from kafka_sidecar.groups.service import GroupRuntime
 from kafka_sidecar.internal_topics.log_starts import LogStarts
 from kafka_sidecar.loop.ids import NewProducerId, new_producer_id
 from kafka_sidecar.loop.keyed_lock import KeyedLock
+from kafka_sidecar.model.sidecar import Endpoint
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.partition.table import PartitionTable
 from kafka_sidecar.pulsar.errors import TopicMissing
@@ -61,11 +62,11 @@ class Client(Protocol):
 
     services: Services  # its principal's
     peer: str
-    local_address: tuple[str, int]
+    local_address: Endpoint
     is_external: bool  # came to the external listener
     refused: RefusedBatches
     software: str  # what the client says it is (KIP-511), "" if it says nothing
-    told: View | None  # of the fleet, if the client keeps to the last Metadata that it got
+    last_metadata: View | None  # the fleet as it was named then, if the client keeps to it
 
     @property
     def waiting_since(self) -> float | None: ...
@@ -157,7 +158,7 @@ class Services:
         """Whether clients are sent to the leaders of a topic: all sidecars know the members by now, and how many partitions there are."""
         return self.fleet.sends_away(now) and (self.fleet.is_leaving or not self.catalog.has_just_grown(name))
 
-    def node_address(self, client: Client) -> tuple[str, int]:
+    def node_address(self, client: Client) -> Endpoint:
         """Where clients of a listener find this node: as configured, else where this one has found it."""
         configured = self.config.external_address if client.is_external else self.config.advertised_address
         return configured or client.local_address

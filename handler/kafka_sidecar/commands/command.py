@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from kafka_sidecar.config import CONFIG_HELP, Config, load
 from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.model.sidecar import are_endpoints
 from kafka_sidecar.telemetry import logs
 
 
@@ -38,10 +39,8 @@ def add_bootstrap_server(command: argparse.ArgumentParser) -> None:
 
 def bootstrap_of(config: Config, options: argparse.Namespace) -> str:
     given: str = options.bootstrap_server or config.kafka.listen
-    for one in given.split(","):
-        host, _, port = one.rpartition(":")
-        if not host or not port.isdigit():
-            raise ConfigError(f"--bootstrap-server {given}: write HOST:PORT")
+    if not are_endpoints(given):
+        raise ConfigError(f"--bootstrap-server {given}: write HOST:PORT")
     return given
 
 

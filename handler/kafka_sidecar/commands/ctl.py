@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from kafka_sidecar.commands.command import add_config
 from kafka_sidecar.config import Config, load
 from kafka_sidecar.errors import CommandFailed, ConfigError
+from kafka_sidecar.model.sidecar import endpoint_of
 
 if TYPE_CHECKING:  # grpc costs memory that other commands need not spend
     from kafka_sidecar.control.client import ControlClient
@@ -62,8 +63,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _address(config: Config, options: argparse.Namespace) -> str:
     address: str = options.address or config.control.listen
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or port == "0":
+    endpoint = endpoint_of(address)
+    if endpoint is None or not endpoint.host or not endpoint.port:
         where = "--address" if options.address else "control.listen"
         raise ConfigError(f"{where} is {address!r}: write --address HOST:PORT, as the sidecar's control.listen is")
     return address

@@ -5,6 +5,7 @@ It knows neither groups nor what their records mean: they bring a topic, a codec
 term          a shard's phases: waiting, loading, leading
 term_log      one shard's log, for one term
 election      one candidate for one shard, as a consumer of a Failover subscription
+candidate     what a candidate says of itself, as the metadata of that consumer
 directory     reads from topic stats which sidecar leads which shard
 leaders       finds the coordinator of a key
 balance       decides which sidecar is to lead which shard, and which shard moves when (pure)

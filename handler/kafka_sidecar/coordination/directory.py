@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from kafka_sidecar.coordination.candidate import info_of
 from kafka_sidecar.loop.single_flight import SingleFlight
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.pulsar.ports import Admin
 from kafka_sidecar.telemetry.limits import RateLimitedLog
@@ -16,18 +18,8 @@ log = RateLimitedLog(logging.getLogger(__name__))
 # What stays as it is until somebody changes it.
 seldom = RateLimitedLog(logging.getLogger(__name__), per_second=1 / 600, burst=1)
 
-ADVERTISED: Final = "kafka.advertised"
-NODE: Final = "kafka.node"
-CONTROL: Final = "kafka.control"
-RACK: Final = "kafka.rack"
-EXTERNAL: Final = "kafka.external"
-NAMESPACE: Final = "kafka.namespace"
-RELEASE: Final = "kafka.release"
-FORMAT: Final = "kafka.format"
 # The subscription by which those are seen that coordinate nothing (groups.coordinate).
 VISITORS: Final = "visitors"
-# Of sidecars that do not tell theirs.
-FIRST_RELEASE: Final = "0.2.0"
 # Elections are seen by this much later; a client that is sent to the wrong sidecar gets NOT_COORDINATOR and asks again.
 FRESH_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 3.0
@@ -40,22 +32,10 @@ MISSING_SECONDS: Final = 15.0
 MOST_MISSING: Final = 1_000
 
 
-class Leader(NamedTuple):
-    name: str  # of the sidecar's consumers
-    node: int
-    advertised: str  # host:port for Kafka clients, empty where only its own reach it
-    control: str  # host:port for other sidecars
-    rack: str = ""
-    namespace: str = ""  # of topics that are named without one
-    external: str = ""  # host:port for Kafka clients of the external listener
-    release: str = FIRST_RELEASE
-    stored_format: int = 0  # what it can read of what sidecars store in Pulsar
-
-
 class Address(NamedTuple):
     """As Kafka clients get it."""
 
-    node: int
+    node_id: int
     advertised: str
 
 
@@ -66,9 +46,9 @@ class Directory:
         self._topic = topic
         self._own_name = own_name
         self._clock = clock
-        self._leaders: dict[int, Leader] = {}
-        self._others: dict[str, Leader] = {}
-        self._visitors: list[Leader] = []
+        self._leaders: dict[int, SidecarInfo] = {}
+        self._others: dict[str, SidecarInfo] = {}
+        self._visitors: list[SidecarInfo] = []
         self._lists_visit: bool | None = None  # this sidecar's own
         self._listed: dict[int, frozenset[str]] = {}  # by shard: the names of its candidates, as far as brokers have listed them
         self._known_since: dict[str, float] = {}
@@ -79,16 +59,16 @@ class Directory:
         self._failed_at = -FRESH_SECONDS
         self._asking: SingleFlight[None, None] = SingleFlight()
 
-    async def leader(self, index: int) -> Leader | None:
+    async def leader(self, index: int) -> SidecarInfo | None:
         """The coordinator of a shard, None while there is none. Raises PulsarError."""
         await self._look()
         return self._leaders.get(index)
 
-    def last_known(self, index: int) -> Leader | None:
+    def last_known(self, index: int) -> SidecarInfo | None:
         """The coordinator of a shard as of the last look, however long ago that was."""
         return self._leaders.get(index)
 
-    async def leaders(self) -> list[Leader]:
+    async def leaders(self) -> list[SidecarInfo]:
         await self._look()
         return list({leader.name: leader for leader in self._leaders.values()}.values())
 
@@ -114,12 +94,12 @@ class Directory:
         return self._learnt_at > -STALE_SECONDS
 
     @property
-    def others(self) -> Collection[Leader]:
+    def others(self) -> Collection[SidecarInfo]:
         """All other candidates, as of the last look."""
         return self._others.values()
 
     @property
-    def visitors(self) -> Collection[Leader]:
+    def visitors(self) -> Collection[SidecarInfo]:
         """The other sidecars that coordinate nothing."""
         return self._visitors
 
@@ -142,27 +122,27 @@ class Directory:
             return None
         return {index: leader.name for index, leader in self._leaders.items()}
 
-    def advertised(self, own: Address) -> list[Leader]:
+    def advertised(self, own: Address) -> list[SidecarInfo]:
         """The other sidecars that Metadata may name: they advertise an address under a node id that nobody else has."""
         told = [other for other in self._others.values() if other.advertised]
         shared = self.shared_nodes(own)
         if shared:
-            self._say_what_is_shared(own, [other for other in told if other.node in shared])
-        return [other for other in told if other.node not in shared and other.node != own.node]
+            self._say_what_is_shared(own, [other for other in told if other.node_id in shared])
+        return [other for other in told if other.node_id not in shared and other.node_id != own.node_id]
 
     def shared_nodes(self, own: Address) -> Collection[int]:
         """The node ids that several sidecars have."""
         # One that was started again may be there twice.
-        addresses = {own, *(Address(other.node, other.advertised) for other in self._others.values() if other.advertised)}
+        addresses = {own, *(Address(other.node_id, other.advertised) for other in self._others.values() if other.advertised)}
         nodes = Counter(node for node, _ in addresses)
         return [node for node, count in nodes.items() if count > 1]
 
-    def _say_what_is_shared(self, own: Address, others: list[Leader]) -> None:
+    def _say_what_is_shared(self, own: Address, others: list[SidecarInfo]) -> None:
         """Not of one that was started again elsewhere: Pulsar may list what it was before for a minute."""
-        lasting = {Address(other.node, other.advertised) for other in others if self._age(other) >= SHARED_SECONDS}
-        lasting |= {own} if own.node in {node for node, _ in lasting} else set()
+        lasting = {Address(other.node_id, other.advertised) for other in others if self._age(other) >= SHARED_SECONDS}
+        lasting |= {own} if own.node_id in {node for node, _ in lasting} else set()
         nodes = Counter(node for node, _ in lasting)
-        listed = ", ".join(f"{address.advertised} ({address.node})" for address in sorted(lasting) if nodes[address.node] > 1)
+        listed = ", ".join(f"{address.advertised} ({address.node_id})" for address in sorted(lasting) if nodes[address.node_id] > 1)
         if listed:
             seldom.warning(
                 "sidecars have the same node id, and each alone tells clients of itself: %s. "
@@ -170,10 +150,10 @@ class Directory:
                 listed,
             )
 
-    def _age(self, other: Leader) -> float:
+    def _age(self, other: SidecarInfo) -> float:
         return self._clock() - self._known_since.get(other.name, self._clock())
 
-    def is_settled(self, other: Leader) -> bool:
+    def is_settled(self, other: SidecarInfo) -> bool:
         """Whether it has been advertised for a while. Clients that get a coordinator which their metadata, a little older,
         do not have may forget it and wait for it without end (librdkafka 2.16).
         """
@@ -225,29 +205,13 @@ class Directory:
         self.missing = frozenset(name for name, at in self._missing_since.items() if now - at >= MISSING_SECONDS)
 
 
-def candidates(stats: Mapping[str, Any], subscription: str) -> list[Leader]:
+def candidates(stats: Mapping[str, Any], subscription: str) -> list[SidecarInfo]:
     """The candidates in the stats of one partition."""
-    found = []
-    for consumer in _subscription(stats, subscription).get("consumers") or ():
-        metadata = consumer.get("metadata") or {}
-        place = (
-            metadata.get(ADVERTISED, ""),
-            metadata.get(CONTROL, ""),
-            metadata.get(RACK, ""),
-            metadata.get(NAMESPACE, ""),
-            metadata.get(EXTERNAL, ""),
-            metadata.get(RELEASE, FIRST_RELEASE),
-            _number(metadata.get(FORMAT, "0")),
-        )
-        found.append(Leader(consumer.get("consumerName", ""), _number(metadata.get(NODE, "0")), *place))
-    return found
+    consumers = _subscription(stats, subscription).get("consumers") or ()
+    return [info_of(one.get("consumerName", ""), one.get("metadata") or {}) for one in consumers]
 
 
-def _number(told: str) -> int:
-    return int(told) if told.isdigit() else 0
-
-
-def active_consumer(stats: Mapping[str, Any], subscription: str) -> Leader | None:
+def active_consumer(stats: Mapping[str, Any], subscription: str) -> SidecarInfo | None:
     """The one of them that is elected."""
     active = _subscription(stats, subscription).get("activeConsumerName")
     return next((one for one in candidates(stats, subscription) if one.name == active), None)

@@ -6,13 +6,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from kafka_sidecar.coordination.directory import Address, Directory, Leader
+from kafka_sidecar.coordination.directory import Address, Directory
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.shards import Shards, shard_of
 from kafka_sidecar.coordination.term import Phase
 from kafka_sidecar.loop.single_flight import SingleFlight
+from kafka_sidecar.model.sidecar import Endpoint, Node, SidecarInfo, endpoint_of
 from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -31,62 +32,39 @@ POLL_SECONDS: Final = 0.05
 AGAIN_SECONDS: Final = 0.25
 
 
-class Node(NamedTuple):
-    """A sidecar as Kafka's clients know it."""
-
-    node_id: int
-    host: str
-    port: int
-
-
-class Identity(NamedTuple):
-    """A sidecar as it presents itself to others."""
-
-    name: str
-    node_id: int
-    advertised: str  # for Kafka clients; empty where only its own reach it
-    rack: str = ""
-    namespace: str = ""
-    external: str = ""  # for Kafka clients of the external listener
-    coordinates: bool = True  # false where others do not reach it
-
-
-def _node(node_id: int, address: str) -> Node:
-    host, _, port = address.rpartition(":")
-    return Node(node_id, host.strip("[]"), int(port))
-
-
 class Leaders:
     """`candidate` returns when this sidecar is one; then the shards are known."""
 
-    def __init__(self, own: Identity, shards: Shards[Any], directory: Directory, candidate: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, own: SidecarInfo, shards: Shards[Any], directory: Directory, candidate: Callable[[], Awaitable[None]]) -> None:
         self._own = own
         self._shards = shards
         self._directory = directory
         self._candidate = candidate
         self._is_leaving = False
         self._are_shared = False
-        self._deciding: SingleFlight[int, Leader | ErrorCode | None] = SingleFlight()
+        self._deciding: SingleFlight[int, SidecarInfo | ErrorCode | None] = SingleFlight()
         self._loop = asyncio.get_running_loop()
 
-    async def find(self, key: str, own: tuple[str, int], is_external: bool) -> Node:
+    async def find(self, key: str, own: Endpoint, is_external: bool) -> Node:
         """Where clients of a listener find the coordinator of a key; CoordinatorError while there is none."""
         leader = await self.leader(key)
         if leader is not None and self.is_reachable(leader, is_external):
-            return _node(leader.node, leader.external if is_external else leader.advertised)
+            endpoint = endpoint_of(leader.external if is_external else leader.advertised)
+            if endpoint is not None:
+                return Node(leader.node_id, *endpoint)
         if self._is_leaving:
             raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # another sidecar passes on, this one not for long
         return Node(self._own.node_id, *own)  # and passes on what is asked
 
-    def is_advertised(self, leader: Leader) -> bool:
+    def is_advertised(self, leader: SidecarInfo) -> bool:
         """Whether clients get that sidecar's address: both advertise an address, and have node ids of their own."""
         return leader in self.fleet() and self._directory.is_settled(leader)
 
-    def is_reachable(self, leader: Leader, is_external: bool) -> bool:
+    def is_reachable(self, leader: SidecarInfo, is_external: bool) -> bool:
         """Whether clients of a listener find that sidecar, and ask it themselves."""
         return self.is_advertised(leader) and bool(leader.external if is_external else leader.advertised)
 
-    def fleet(self) -> list[Leader]:
+    def fleet(self) -> list[SidecarInfo]:
         """The other sidecars that clients may be sent to: topics have the same names there.
 
         Clients of one that advertises no address reach only that one.
@@ -116,7 +94,7 @@ class Leaders:
         return all(other.stored_format > 0 for other in self._all_others)
 
     @property
-    def _all_others(self) -> Iterator[Leader]:
+    def _all_others(self) -> Iterator[SidecarInfo]:
         return chain(self._directory.others, self._directory.visitors)
 
     async def know_whether_they_are_shared(self) -> bool:
@@ -146,14 +124,14 @@ class Leaders:
         self._is_leaving = others_are_there
         self._directory.forget()
 
-    async def known_leaders(self) -> list[Leader]:
+    async def known_leaders(self) -> list[SidecarInfo]:
         """The other sidecars that coordinate, whether this one has to do with it or not."""
         try:
             return [leader for leader in await self._directory.leaders() if leader.name != self._own.name]
         except TopicMissing:
             return []  # nothing was coordinated yet
 
-    async def known_others(self) -> list[Leader]:
+    async def known_others(self) -> list[SidecarInfo]:
         """All other sidecars that Pulsar lists now, or has listed at the look before, whether they coordinate or not.
 
         Where Pulsar does not answer for a while, those of the look before alone. Raises PulsarError where Pulsar refuses to say, or has
@@ -180,17 +158,17 @@ class Leaders:
         """Whether the key is coordinated here, as far as this sidecar knows."""
         return bool(self._shards) and self._shards.of(key).term.phase is not Phase.WAITING
 
-    async def leader(self, key: str) -> Leader | None:
+    async def leader(self, key: str) -> SidecarInfo | None:
         """The other sidecar that coordinates a key, None when it is this one; CoordinatorError while there is none."""
         await self._candidate()
         return await self._decided(shard_of(key, len(self._shards)))
 
-    async def leader_of_shard(self, number: int) -> Leader | None:
+    async def leader_of_shard(self, number: int) -> SidecarInfo | None:
         """The same of a shard."""
         await self._candidate()
         return await self._decided(number)
 
-    async def all(self) -> list[Leader]:
+    async def all(self) -> list[SidecarInfo]:
         """The other sidecars that coordinate. Every shard has a leader by then; those here are loaded, if that is quick."""
         await self._candidate()
         found = await asyncio.gather(*(self._decided(number) for number in range(len(self._shards))))
@@ -200,7 +178,7 @@ class Leaders:
             await asyncio.sleep(POLL_SECONDS)
         return list({leader.name: leader for leader in found if leader is not None}.values())
 
-    async def _decided(self, number: int) -> Leader | None:
+    async def _decided(self, number: int) -> SidecarInfo | None:
         """The leader of a shard, None for this sidecar. An election takes a moment: all callers wait for it together."""
         if self._shards[number].term.phase is not Phase.WAITING:
             return None
@@ -209,7 +187,7 @@ class Leaders:
             raise CoordinatorError(decided)
         return decided
 
-    async def _decide(self, number: int) -> Leader | ErrorCode | None:
+    async def _decide(self, number: int) -> SidecarInfo | ErrorCode | None:
         known = self._directory.last_known(number)
         if known is not None and known.name == self._own.name:
             known = None

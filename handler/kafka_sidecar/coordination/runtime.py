@@ -18,12 +18,13 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from kafka_sidecar import STORED_FORMAT, __version__
 from kafka_sidecar.coordination.balance import Balance
+from kafka_sidecar.coordination.candidate import metadata_of
 from kafka_sidecar.coordination.codec import Codec
-from kafka_sidecar.coordination.directory import ADVERTISED, CONTROL, EXTERNAL, FORMAT, NAMESPACE, NODE, RACK, RELEASE, VISITORS, Directory
+from kafka_sidecar.coordination.directory import VISITORS, Directory
 from kafka_sidecar.coordination.election import Election, Nobody
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.home import Home, Names
-from kafka_sidecar.coordination.leaders import Identity, Leaders
+from kafka_sidecar.coordination.leaders import Leaders
 from kafka_sidecar.coordination.named_topics import IdOf, namespace_of
 from kafka_sidecar.coordination.shards import Shards
 from kafka_sidecar.coordination.term import Phase, Term
@@ -35,6 +36,7 @@ from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
 from kafka_sidecar.loop.lasting import Lasting
 from kafka_sidecar.loop.supervised import SupervisedTask, every
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.ports import Admin, Client
 from kafka_sidecar.telemetry.limits import RateLimitedLog
@@ -104,7 +106,7 @@ C = TypeVar("C", bound=Coordinator[Any])
 
 class CoordinatorRuntime(Generic[C]):
     def __init__(
-        self, client: Client, admin: Admin, topic: InternalTopic[Any], own: Identity, names: Names, coordinator: C, clock: Clock,
+        self, client: Client, admin: Admin, topic: InternalTopic[Any], own: SidecarInfo, names: Names, coordinator: C, clock: Clock,
         new_id: NewId, id_of: IdOf,
     ) -> None:  # fmt: skip
         self._clock = clock
@@ -168,12 +170,7 @@ class CoordinatorRuntime(Generic[C]):
         except PulsarError as error:
             limited.warning("%s has to wait: %s", self._topic.name, error)
             raise
-        metadata = {
-            ADVERTISED.encode(): self._own.advertised.encode(), NODE.encode(): str(self._own.node_id).encode(),
-            CONTROL.encode(): self.control_address.encode(), RACK.encode(): self._own.rack.encode(),
-            NAMESPACE.encode(): self._own.namespace.encode(), EXTERNAL.encode(): self._own.external.encode(),
-            RELEASE.encode(): __version__.encode(), FORMAT.encode(): str(STORED_FORMAT).encode(),
-        }  # fmt: skip
+        metadata = metadata_of(self._own._replace(control=self.control_address, release=__version__, stored_format=STORED_FORMAT))
         topics = [f"{self._topic.pulsar}-partition-{number}" for number in range(partitions)]
         self.coordinator.begin([(f"{self._topic.name}-{number}", partial(self._open_log, topic)) for number, topic in enumerate(topics)])
         if self._own.coordinates:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from kafka_sidecar.control.v1.control_pb2 import PingRequest, PingResponse
-from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.fleet.leadership import Leadership
 from kafka_sidecar.fleet.liveness import Liveness
 from kafka_sidecar.fleet.member import Member
@@ -25,6 +24,7 @@ from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.loop.single_flight import SingleFlight
 from kafka_sidecar.loop.states import next_state
 from kafka_sidecar.loop.supervised import every
+from kafka_sidecar.model.sidecar import SidecarInfo, endpoint_of
 from kafka_sidecar.telemetry import metrics
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ JOIN_SECONDS: Final = 12.0
 class Candidates(Protocol):
     """The sidecars of the cluster, as Pulsar lists them."""
 
-    def fleet(self) -> Collection[Leader]:
+    def fleet(self) -> Collection[SidecarInfo]:
         """The others that advertise an address; none for a sidecar that advertises none itself."""
         ...
 
@@ -99,8 +99,8 @@ class Fleet:
         self._clock = clock
         self._liveness = Liveness()
         self._recent = RecentNodes()
-        self._known: dict[str, Leader] = {}
-        self._peers_of: dict[int, Leader] = {}
+        self._known: dict[str, SidecarInfo] = {}
+        self._peers_of: dict[int, SidecarInfo] = {}
         self._pinging: dict[str, asyncio.Task[None]] = {}
         self._pinged_at = -math.inf
         self._directory_is_stale = False  # somebody may be there whom the directory did not name at the last look, or not any more
@@ -140,11 +140,11 @@ class Fleet:
         """Whether clients are sent to the leaders by now; until then any sidecar serves what it is asked."""
         return now >= self._sends_away_at
 
-    def known(self, member: Member) -> Leader | None:
+    def known(self, member: Member) -> SidecarInfo | None:
         """What another member tells of itself."""
         return self._peers_of.get(member.node_id)
 
-    def peer(self, member: Member) -> Leader | None:
+    def peer(self, member: Member) -> SidecarInfo | None:
         """Where a member is reached by other sidecars."""
         peer = self.known(member)
         return peer if peer is not None and peer.control else None
@@ -256,7 +256,7 @@ class Fleet:
         self._known = {name: other for name, other in self._known.items() if self._liveness.is_advertised(name)}
         self._update()
 
-    def _ping_soon(self, other: Leader) -> asyncio.Task[None] | None:
+    def _ping_soon(self, other: SidecarInfo) -> asyncio.Task[None] | None:
         if not other.control:
             return None
         if other.name not in self._pinging:
@@ -270,7 +270,7 @@ class Fleet:
         tasks = [task for other in self._known.values() if (task := self._ping_soon(other)) is not None]
         await asyncio.gather(*tasks)
 
-    async def _ping(self, other: Leader) -> None:
+    async def _ping(self, other: SidecarInfo) -> None:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 answer = await self._peers.ping(other.control, other.name, self._name, serves=self._says_that_it_leads)
@@ -334,10 +334,10 @@ class Fleet:
             self._has_lost_pulsar = has_lost
             log.warning("Pulsar lists this sidecar no more: others lead" if has_lost else "Pulsar lists this sidecar again")
 
-    def _others_by_node(self) -> dict[int, Leader]:
+    def _others_by_node(self) -> dict[int, SidecarInfo]:
         """One that was started again may be known by its old name too. Behind one address for all there are none to tell apart."""
         others = sorted(self._known.values(), key=lambda other: self._liveness.leads(other.name))
-        return {other.node: other for other in others if _member(other)[1:3] != self.own[1:3]}
+        return {other.node_id: other for other in others if _member(other)[1:3] != self.own[1:3]}
 
 
 async def _wake_all(waiting: Iterable[Callable[[], None]]) -> None:
@@ -347,8 +347,7 @@ async def _wake_all(waiting: Iterable[Callable[[], None]]) -> None:
         await pace.maybe_yield()
 
 
-def _member(other: Leader) -> Member:
-    host, _, port = other.advertised.rpartition(":")
-    external_host, _, external_port = other.external.rpartition(":")
-    external = (external_host.strip("[]"), int(external_port)) if other.external else None
-    return Member(other.node, host.strip("[]"), int(port), other.rack or None, external)
+def _member(other: SidecarInfo) -> Member:
+    endpoint = endpoint_of(other.advertised)
+    assert endpoint is not None, "the directory lists no other"
+    return Member(other.node_id, *endpoint, other.rack or None, endpoint_of(other.external))

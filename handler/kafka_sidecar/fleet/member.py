@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kafka_sidecar.model.sidecar import Endpoint
+
 
 class Member(NamedTuple):
     node_id: int
     host: str
     port: int
     rack: str | None = None
-    external: tuple[str, int] | None = None  # where clients of the external listener find it
+    external: Endpoint | None = None  # where clients of the external listener find it

@@ -20,6 +20,7 @@ from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
 from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.loop.waiting import within
+from kafka_sidecar.model.sidecar import Endpoint
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.pulsar.ports import Admin, Client
 from kafka_sidecar.telemetry.limits import RateLimitedLog
@@ -45,7 +46,7 @@ class _Seen(MergeRule[Seen]):
     def decode(self, data: bytes) -> Seen:
         match json.loads(data):
             case [int(at_ms), int(node_id), str(host), int(port), str() | None as rack, [str(external), int(external_port)]]:
-                return Seen(at_ms, Member(node_id, host, port, rack, (external, external_port)))
+                return Seen(at_ms, Member(node_id, host, port, rack, Endpoint(external, external_port)))
             case [int(at_ms), int(node_id), str(host), int(port), str() | None as rack, None]:
                 return Seen(at_ms, Member(node_id, host, port, rack))
             case _:

@@ -20,10 +20,10 @@ from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection
 
 import grpc
-from kafka_sidecar.config import address_text
 from kafka_sidecar.control.v1 import control_pb2 as pb
 from kafka_sidecar.errors import ConfigError, ProtocolError, SidecarError
 from kafka_sidecar.fleet.rpc import Aborted, Exhausted, Invalid, Misdirected, answered_by
+from kafka_sidecar.model.sidecar import Endpoint
 from kafka_sidecar.telemetry import metrics
 
 log = logging.getLogger(__name__)
@@ -167,7 +167,7 @@ class ControlServer:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = [one.service.full_name for one in self._services]
         reflection.enable_server_reflection([*names, SERVICE_NAME, reflection.SERVICE_NAME], self._server)
-        address = address_text(host, port)
+        address = str(Endpoint(host, port))
         try:
             bound = int(self._server.add_insecure_port(address))
         except RuntimeError as error:

@@ -8,7 +8,6 @@ from typing import Final, Protocol
 
 from kafka_sidecar.config import GroupsConfig
 from kafka_sidecar.coordination.home import Names
-from kafka_sidecar.coordination.leaders import Identity
 from kafka_sidecar.coordination.runtime import CoordinatorRuntime, InternalTopic
 from kafka_sidecar.groups.coordinator import Coordinator, OnCommitted
 from kafka_sidecar.groups.records.codec import GroupRecords
@@ -16,6 +15,7 @@ from kafka_sidecar.groups.topics_image import TopicsImage, TopicSource
 from kafka_sidecar.groups.vocabulary import Now
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.pulsar.ports import Admin, Client
 
 SUBSCRIPTION: Final = "kafka-sidecar-groups"
@@ -33,7 +33,7 @@ class Topics(TopicSource, Protocol):
 
 def group_runtime(
     client: Client, admin: Admin, config: GroupsConfig, topics: Topics, on_committed: OnCommitted,
-    now: Callable[[], Now], own: Identity, names: Names, clock: Clock, new_id: NewId,
+    now: Callable[[], Now], own: SidecarInfo, names: Names, clock: Clock, new_id: NewId,
 ) -> GroupRuntime:  # fmt: skip
     topic = InternalTopic(
         kind="group", namespace=config.namespace, name=OFFSETS_TOPIC, partitions=config.offsets_partitions,

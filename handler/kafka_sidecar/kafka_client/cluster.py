@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.model.sidecar import are_endpoints
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -45,10 +46,8 @@ class Cluster:
         return found
 
     def _check(self, name: str) -> None:
-        for one in self.bootstrap.split(","):
-            host, _, port = one.strip().rpartition(":")
-            if not host or not port.isdigit():
-                raise ConfigError(f"[{name}] bootstrap = {self.bootstrap}: write HOST:PORT, several separated by commas")
+        if not are_endpoints(self.bootstrap):
+            raise ConfigError(f"[{name}] bootstrap = {self.bootstrap}: write HOST:PORT, several separated by commas")
         if self.security_protocol not in PROTOCOLS:
             raise ConfigError(f"[{name}] security_protocol = {self.security_protocol}: one of {', '.join(PROTOCOLS)}")
         if self.security_protocol.startswith("SASL"):

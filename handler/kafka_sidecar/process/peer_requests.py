@@ -9,6 +9,7 @@ from kafka_sidecar.apis.state.promise import settled
 from kafka_sidecar.apis.state.refused_batches import RefusedBatches
 from kafka_sidecar.fleet.fleet import View
 from kafka_sidecar.fleet.server import Overloaded
+from kafka_sidecar.model.sidecar import Endpoint
 from kafka_sidecar.server.budget import ByteBudget
 
 
@@ -18,11 +19,11 @@ class Caller:
     def __init__(self, services: Services, peer: str) -> None:
         self.services = services
         self.peer = peer
-        self.local_address = ("", 0)
+        self.local_address = Endpoint("", 0)
         self.is_external = False
         self.refused = RefusedBatches()
         self.software = ""
-        self.told: View | None = None
+        self.last_metadata: View | None = None
         self.waiting_since = None
         self.round_trip = 0.0
 

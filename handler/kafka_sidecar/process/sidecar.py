@@ -18,7 +18,6 @@ from kafka_sidecar.apis.state.answer_share import AnswerShare
 from kafka_sidecar.apis.state.fetch_session_cache import FetchSessionCache
 from kafka_sidecar.config import Config, KafkaConfig, LimitsConfig
 from kafka_sidecar.coordination.housekeeping import Housekeeping
-from kafka_sidecar.coordination.leaders import Identity
 from kafka_sidecar.fleet.fleet import Fleet
 from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.fleet.recent_members import RecentMembers
@@ -34,6 +33,7 @@ from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import WRITER_PREFIX
 from kafka_sidecar.loop.keyed_lock import KeyedLock
 from kafka_sidecar.loop.supervised import SupervisedTask, every
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.partition.fold.producer_states import ProducerMemory
 from kafka_sidecar.partition.log.topic_logs import TopicLogs
 from kafka_sidecar.partition.partition import PartitionLimits
@@ -212,7 +212,7 @@ class Sidecar:
         if host in ("127.0.0.1", "::1", "localhost") and self.config.kafka.listen_address[0] not in ("127.0.0.1", "::1", "localhost"):
             log.warning("control.listen is %s: sidecars on other machines can't pass requests for consumer groups on to this one", host)
         for runtime in (self.services.groups, self.services.transactions):
-            runtime.control_address = self.config.control.told(port)
+            runtime.control_address = self.config.control.advertised_at(port)
         if self.config.kafka.advertised:
             await asyncio.gather(self.fleet.start(self._on_fleet_change), self._recent_members.load())
         self.port = await self.listener.start(*self.config.kafka.listen_address)
@@ -281,9 +281,9 @@ def _now(clock: Clock) -> Now:
     return Now(asyncio.get_running_loop().time(), clock.wall())
 
 
-def _identity(kafka: KafkaConfig, name: str, *, coordinates: bool) -> Identity:
-    external = kafka.own_external_advertised
-    return Identity(name, kafka.own_node_id, kafka.advertised, kafka.rack, kafka.namespace, external, coordinates=coordinates)
+def _identity(kafka: KafkaConfig, name: str, *, coordinates: bool) -> SidecarInfo:
+    own = SidecarInfo(name, kafka.own_node_id, kafka.advertised, rack=kafka.rack, namespace=kafka.namespace)
+    return own._replace(external=kafka.own_external_advertised, coordinates=coordinates)
 
 
 def _partition_limits(limits: LimitsConfig) -> PartitionLimits:

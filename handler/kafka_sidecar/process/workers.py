@@ -19,6 +19,7 @@ from typing import Final
 
 from kafka_sidecar.config import ENV_PREFIX, Config
 from kafka_sidecar.errors import ConfigError
+from kafka_sidecar.model.sidecar import endpoint_of
 
 log = logging.getLogger(__name__)
 
@@ -85,8 +86,8 @@ def _check_ports(config: Config, workers: int) -> None:
         "kafka.listen": config.kafka.listen, "kafka.external_listen": config.kafka.external_listen,
         "control.listen": config.control.listen, "telemetry.metrics_listen": config.telemetry.metrics_listen,
     }  # fmt: skip
-    parts = ((name, *address.rpartition(":")) for name, address in addresses.items() if address)
-    listening = sorted((int(port), host.strip("[]"), name) for name, host, _, port in parts if int(port))
+    found = ((name, endpoint_of(address)) for name, address in addresses.items())
+    listening = sorted((endpoint.port, endpoint.host, name) for name, endpoint in found if endpoint is not None and endpoint.port)
     for (port, host, name), (next_port, next_host, next_name) in combinations(listening, 2):
         if next_port < port + workers and (host == next_host or {host, next_host} & EVERYWHERE):
             raise ConfigError(

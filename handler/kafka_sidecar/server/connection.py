@@ -24,6 +24,7 @@ from kafka_sidecar.fleet.fleet import View
 from kafka_sidecar.loop.awake import Awake
 from kafka_sidecar.loop.states import next_state
 from kafka_sidecar.loop.turn_writer import TurnWriter
+from kafka_sidecar.model.sidecar import Endpoint
 from kafka_sidecar.server.budget import ByteBudget
 from kafka_sidecar.server.connection_state import TRANSITIONS, ConnectionState
 from kafka_sidecar.server.round_trip import round_trip
@@ -110,8 +111,8 @@ class KafkaConnection(asyncio.Protocol):
         self.refused = RefusedBatches()
         self.peer = ""
         self.software = ""
-        self.told: View | None = None
-        self.local_address: tuple[str, int] = ("", 0)
+        self.last_metadata: View | None = None
+        self.local_address = Endpoint("", 0)
         self.last_active = self._loop.time()
 
     @property
@@ -133,7 +134,7 @@ class KafkaConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername") or ("?", 0)
         local = transport.get_extra_info("sockname") or ("", 0)
         self.peer = f"{peer[0]}:{peer[1]}"
-        self.local_address = (str(local[0]), int(local[1]))
+        self.local_address = Endpoint(str(local[0]), int(local[1]))
         metrics.CONNECTIONS.inc()
 
     def connection_lost(self, exc: Exception | None) -> None:

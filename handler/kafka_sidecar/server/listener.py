@@ -173,7 +173,7 @@ class Listener:
 
 
 def _knows_too_few_nodes(connection: KafkaConnection, node_id: int) -> bool:
-    return connection.told is not None and not connection.told.has(node_id)
+    return connection.last_metadata is not None and not connection.last_metadata.has(node_id)
 
 
 class _Refusal(asyncio.Protocol):

@@ -7,11 +7,11 @@ from typing import Final
 
 from kafka_sidecar.config import TransactionsConfig
 from kafka_sidecar.coordination.home import Names
-from kafka_sidecar.coordination.leaders import Identity
 from kafka_sidecar.coordination.named_topics import IdOf
 from kafka_sidecar.coordination.runtime import CoordinatorRuntime, InternalTopic
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId, NewProducerId
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.pulsar.ports import Admin, Client
 from kafka_sidecar.transactions.coordinator import Coordinator
 from kafka_sidecar.transactions.markers import Logs, Markers
@@ -23,7 +23,7 @@ TransactionRuntime = CoordinatorRuntime[Coordinator]
 
 
 def transaction_runtime(
-    client: Client, admin: Admin, config: TransactionsConfig, namespace: str, logs: Logs, own: Identity, names: Names,
+    client: Client, admin: Admin, config: TransactionsConfig, namespace: str, logs: Logs, own: SidecarInfo, names: Names,
     monotonic: Callable[[], float], clock: Clock, new_id: NewId, new_producer_id: NewProducerId, id_of: IdOf,
 ) -> TransactionRuntime:  # fmt: skip
     topic = InternalTopic(

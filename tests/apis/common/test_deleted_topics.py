@@ -14,9 +14,9 @@ import pytest
 from kafka_sidecar.apis import a20_delete_topics
 from kafka_sidecar.apis.common import deleted_topics
 from kafka_sidecar.apis.common.deleted_topics import forget_here
-from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.fleet.peers import PeerUnavailable
 from kafka_sidecar.internal_topics.moved_start import MovedStart
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.topics import lost_topics
@@ -44,8 +44,10 @@ class TellingPeers:
 async def test_every_sidecar_that_is_listed_hears_of_a_deletion_before_the_client_does(
     sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def listed() -> list[Leader]:
-        return [Leader(name, 0, "", f"{name}:1" if name != "unreachable" else "") for name in ("a", "gone", "silent", "unreachable", "b")]
+    async def listed() -> list[SidecarInfo]:
+        return [
+            SidecarInfo(name, 0, "", f"{name}:1" if name != "unreachable" else "") for name in ("a", "gone", "silent", "unreachable", "b")
+        ]
 
     peers = TellingPeers()
     monkeypatch.setattr(deleted_topics, "TELL_SECONDS", 0.05)
@@ -64,8 +66,8 @@ async def test_every_sidecar_that_is_listed_hears_of_a_deletion_before_the_clien
 async def test_a_few_sidecars_that_do_not_answer_keep_nobody_else_from_hearing_of_a_deletion(
     sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def listed() -> list[Leader]:
-        return [Leader("silent" if number in (5, 105) else "a", number, "", f"a:{number}") for number in range(250)]
+    async def listed() -> list[SidecarInfo]:
+        return [SidecarInfo("silent" if number in (5, 105) else "a", number, "", f"a:{number}") for number in range(250)]
 
     peers = TellingPeers()
     monkeypatch.setattr(deleted_topics, "TELL_SECONDS", 0.2)
@@ -81,8 +83,8 @@ async def test_a_few_sidecars_that_do_not_answer_keep_nobody_else_from_hearing_o
 async def test_many_sidecars_that_do_not_answer_hold_a_deletion_for_a_while_and_fill_no_log(
     sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def listed() -> list[Leader]:
-        return [Leader("silent", number, "", f"silent:{number}") for number in range(450)]
+    async def listed() -> list[SidecarInfo]:
+        return [SidecarInfo("silent", number, "", f"silent:{number}") for number in range(450)]
 
     monkeypatch.setattr(deleted_topics, "TELL_SECONDS", 0.2)
     monkeypatch.setattr(deleted_topics, "MOST_TELL_SECONDS", 0.3)

@@ -155,7 +155,7 @@ async def test_who_drops_nodes_that_are_not_named_is_told_of_those_of_a_moment_a
     metadata = await sidecar.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
     assert [broker.node_id for broker in metadata.brokers] == told
     assert {one.leader_id for one in metadata.topics[0].partitions} == {0}
-    assert (sidecar.client.told is sidecar.fleet.view) == (2 in told)
+    assert (sidecar.client.last_metadata is sidecar.fleet.view) == (2 in told)
     cluster = await sidecar.ask(DescribeClusterRequest(), 1)
     assert [broker.broker_id for broker in cluster.brokers] == [0], "who asks for the cluster is told who is there"
 

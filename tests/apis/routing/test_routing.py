@@ -11,7 +11,6 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from kafka_sidecar.apis.state.promise import settled
-from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.errors import ProtocolError
 from kafka_sidecar.fleet.peers import PeerUnavailable
@@ -19,6 +18,7 @@ from kafka_sidecar.groups.classic.machine import ClassicGroup
 from kafka_sidecar.groups.classic.members import Member
 from kafka_sidecar.groups.records.subscription import read_parts, subscribed_topics, write_parts
 from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.server.dispatch import Dispatcher
 from kafka_sidecar.topics.names import TopicName
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -49,7 +49,7 @@ from kafka_sidecar.wire.messages.sync_group import SyncGroupRequest, SyncGroupRe
 from kafka_sidecar.wire.primitives import text
 from tests.support.services import Sidecar
 
-THERE = Leader("other", 2, "", "other:9000")
+THERE = SidecarInfo("other", 2, "", "other:9000")
 M = TypeVar("M", bound=Message)
 
 
@@ -92,7 +92,7 @@ class Pair:
     async def know_whether_they_are_shared(self) -> bool:
         return self.are_shared
 
-    async def leader(self, group_id: str) -> Leader | None:
+    async def leader(self, group_id: str) -> SidecarInfo | None:
         if group_id == "elected":
             return None
         if group_id.startswith("nowhere"):

@@ -14,6 +14,7 @@ from kafka_sidecar.apis.state.redirects import ON_ITS_WAY_SECONDS, REPLICA_SECON
 from kafka_sidecar.config import KafkaConfig
 from kafka_sidecar.fleet.fleet import SETTLED_SECONDS
 from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.model.sidecar import Endpoint
 from kafka_sidecar.topics.catalog import GROWN_SECONDS
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
@@ -216,7 +217,7 @@ def test_a_client_of_very_many_partitions_is_served_without_a_word_about_the_res
 async def test_clients_of_the_external_listener_are_told_of_other_addresses() -> None:
     sidecar = Sidecar(
         config=KafkaConfig(external_listen=":9094", external_advertised="one.example:9094"),
-        others=[OTHER._replace(external=("two.example", 19094))],
+        others=[OTHER._replace(external=Endpoint("two.example", 19094))],
     )
     sidecar.admin.make("t", PARTITIONS)
     sidecar.client.is_external = True

@@ -8,12 +8,12 @@ from typing import Any, Final, TypeVar, cast
 
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.housekeeping import Housekeeping
-from kafka_sidecar.coordination.leaders import Identity
 from kafka_sidecar.coordination.runtime import CoordinatorRuntime, InternalTopic
 from kafka_sidecar.fleet.peers import Peers
 from kafka_sidecar.internal_topics.shared_map import MergeRule, SharedMap
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import WRITER_PREFIX
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.partition.table import PartitionTable
 from kafka_sidecar.process.marker_logs import MarkerLogs
 from kafka_sidecar.topics.names import TopicName, TopicNames
@@ -95,7 +95,7 @@ class Member(Machine):
             kind="register", namespace=NAMESPACE, name=TOPIC, partitions=self._shards, subscription="leaders", producer="registers",
             codec=Registers(),
         )  # fmt: skip
-        own = Identity(WRITER_PREFIX + life, self._node, f"{self.name}:9092", namespace=self.names.default_namespace)
+        own = SidecarInfo(WRITER_PREFIX + life, self._node, f"{self.name}:9092", namespace=self.names.default_namespace)
         self.coordinator = RegisterCoordinator(
             self._loop.time, clock.awake, lambda shard: self._on_register_led(shard.name, shard.term, shard.values)
         )

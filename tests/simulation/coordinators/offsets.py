@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kafka_sidecar.config import GroupsConfig
-from kafka_sidecar.coordination.leaders import Identity
 from kafka_sidecar.groups.coordinator import Commit, CommittedOffset, Coordinator
 from kafka_sidecar.groups.service import GroupRuntime, group_runtime
 from kafka_sidecar.groups.shard import Shard
 from kafka_sidecar.groups.vocabulary import Now
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.pulsar.ports import Admin, Client
 from kafka_sidecar.topics.names import TopicNames
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -70,7 +70,7 @@ def read(key: bytes, value: bytes | None) -> tuple[str, str | None] | None:
 
 
 def offsets_runtime(
-    client: Client, admin: Admin, namespace: str, shards: int, own: Identity, names: TopicNames, loop: SimulatedLoop, clock: Clock,
+    client: Client, admin: Admin, namespace: str, shards: int, own: SidecarInfo, names: TopicNames, loop: SimulatedLoop, clock: Clock,
     new_id: NewId, on_led: Callable[[str, Any, State], None],
 ) -> GroupRuntime:  # fmt: skip
     config = GroupsConfig(

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kafka_sidecar.config import TransactionsConfig
-from kafka_sidecar.coordination.leaders import Identity
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId, NewProducerId
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.pulsar.ports import Admin, Client
 from kafka_sidecar.topics.names import TopicNames
 from kafka_sidecar.transactions.markers import Logs
@@ -27,7 +27,7 @@ _RECORDS: Final = TransactionRecords()
 
 
 def runtime_of(
-    client: Client, admin: Admin, namespace: str, shards: int, own: Identity, names: TopicNames, loop: SimulatedLoop, clock: Clock,
+    client: Client, admin: Admin, namespace: str, shards: int, own: SidecarInfo, names: TopicNames, loop: SimulatedLoop, clock: Clock,
     new_id: NewId, new_producer_id: NewProducerId, logs: Logs, on_led: Callable[[str, Any, State], None],
 ) -> TransactionRuntime:  # fmt: skip
     config = TransactionsConfig(state_partitions=shards)

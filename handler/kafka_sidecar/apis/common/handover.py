@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from kafka_sidecar.apis.api import Services
-from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.fleet.peers import PeerUnavailable
 from kafka_sidecar.loop.pace import Pace
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.pulsar.errors import TopicMissing
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ AT_ONCE: Final = 64
 
 async def open_on_new_leaders(services: Services) -> None:
     """Have the other members open what is in use here and led by them; return when it is open, or after two seconds."""
-    new_leaders: dict[Leader, list[str]] = {}
+    new_leaders: dict[SidecarInfo, list[str]] = {}
     pace = Pace()
     for partition in services.partitions.names():
         await pace.maybe_yield()
@@ -38,15 +38,15 @@ async def open_on_new_leaders(services: Services) -> None:
     )
 
 
-async def _open_on_new_leader(services: Services, new_leader: Leader, partitions: Sequence[str]) -> None:
+async def _open_on_new_leader(services: Services, new_leader: SidecarInfo, partitions: Sequence[str]) -> None:
     try:
         async with asyncio.timeout(WARM_SECONDS):
             await services.peers.warm(new_leader.control, new_leader.name, partitions)
     except (PeerUnavailable, TimeoutError) as error:
-        log.info("sidecar %d opens what it leads when clients come: %s", new_leader.node, str(error) or "no answer in time")
+        log.info("sidecar %d opens what it leads when clients come: %s", new_leader.node_id, str(error) or "no answer in time")
 
 
-def _new_leader(services: Services, partition: str) -> Leader | None:
+def _new_leader(services: Services, partition: str) -> SidecarInfo | None:
     topic, _, index = partition.rpartition("-partition-")
     name = services.catalog.names.from_pulsar(topic)
     leader = None if name is None else services.leader(name, int(index))

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from kafka_sidecar.apis.api import Client, Services
-from kafka_sidecar.config import address_text
 from kafka_sidecar.fleet.fleet import View
 from kafka_sidecar.fleet.member import Member
+from kafka_sidecar.model.sidecar import Endpoint, Node
 from kafka_sidecar.topics.catalog import Topic
 from kafka_sidecar.topics.node_configs import NodeListeners
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -34,18 +34,9 @@ def live_nodes(services: Services) -> set[int]:
     return {member.node_id for member in services.fleet.view.nodes}
 
 
-class Node(NamedTuple):
-    """A member at the address of one listener."""
-
-    node_id: int
-    host: str
-    port: int
-    rack: str | None
-
-
 def nodes(services: Services, client: Client) -> list[Node]:
     """All advertised nodes, at their addresses for the listener that the client came to, without those that have none there."""
-    return _told(services, client, services.fleet.view.nodes)
+    return _reachable(services, client, services.fleet.view.nodes)
 
 
 def nodes_for_leaders(services: Services, client: Client, view: View) -> list[Node]:
@@ -56,37 +47,37 @@ def nodes_for_leaders(services: Services, client: Client, view: View) -> list[No
     ago. Java's clients ask again. Its admin client gets no such nodes: it asks every node for groups, and fails if one does not answer.
     """
     if not _KEEPS_LEADERS.match(client.software):
-        return _told(services, client, view.nodes)
-    client.told = view
-    return _told(services, client, [*view.nodes, *view.recent])
+        return _reachable(services, client, view.nodes)
+    client.last_metadata = view
+    return _reachable(services, client, [*view.nodes, *view.recent])
 
 
-def _told(services: Services, client: Client, members: Iterable[Member]) -> list[Node]:
+def _reachable(services: Services, client: Client, members: Iterable[Member]) -> list[Node]:
     own = services.fleet.own
-    told = []
+    found = []
     for member in members:
         address = services.node_address(client) if member == own else _address(member, client)
         if address is not None:
-            told.append(Node(member.node_id, *address, member.rack))
-    return told
+            found.append(Node(member.node_id, *address, member.rack))
+    return found
 
 
 def node_listeners(services: Services, client: Client) -> NodeListeners:
     """Of this node, under the names that Kafka's settings would have for them."""
     config = services.config
-    host, port = client.local_address
+    found = client.local_address
     if client.is_external:  # it came to the other port
-        port = config.listen_address[1]
+        found = found._replace(port=config.listen_address.port)
     listens = {PLAINTEXT: config.listen}
-    advertises = {PLAINTEXT: address_text(*(config.advertised_address or (host, port)))}
+    advertises = {PLAINTEXT: str(config.advertised_address or found)}
     if config.external_listen:
         listens[EXTERNAL] = config.external_listen
         advertises[EXTERNAL] = config.own_external_advertised
     return NodeListeners(listens=listens, advertises=advertises)
 
 
-def _address(member: Member, client: Client) -> tuple[str, int] | None:
-    return member.external if client.is_external else (member.host, member.port)
+def _address(member: Member, client: Client) -> Endpoint | None:
+    return member.external if client.is_external else Endpoint(member.host, member.port)
 
 
 def is_advertised(services: Services, client: Client, member: Member) -> bool:

@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 from kafka_sidecar.apis.api import Call, Services
 from kafka_sidecar.apis.common.late import LATE_GROUP, in_time
 from kafka_sidecar.apis.routing.to_coordinator import GROUPS, Coordinated, pass_on, read_answer
-from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.errors import CoordinatorError
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.message import Message
 
@@ -31,7 +31,7 @@ class Parts(Generic[Part, Item]):
 
     group_of: Callable[[Part], str]
     here: Callable[[Sequence[Part]], Awaitable[Sequence[Item]]]
-    elsewhere: Callable[[Leader, Sequence[Part]], Awaitable[Sequence[Item]]]
+    elsewhere: Callable[[SidecarInfo, Sequence[Part]], Awaitable[Sequence[Item]]]
     refuse: Callable[[Part, ErrorCode], Item]
     is_question: bool = True
     kind: Coordinated = GROUPS
@@ -45,7 +45,7 @@ async def fan_out(services: Services, call: Call, parts: Parts[Part, Item], want
     leaders = await asyncio.gather(
         *(_in_time(call, parts, _leader(services, parts.kind, parts.group_of(part)), LATE_GROUP) for part in wanted)
     )
-    numbers_of: dict[Leader | ErrorCode | None, list[int]] = {}
+    numbers_of: dict[SidecarInfo | ErrorCode | None, list[int]] = {}
     for number, leader in enumerate(leaders):
         numbers_of.setdefault(leader, []).append(number)
     answers = await asyncio.gather(
@@ -57,7 +57,7 @@ async def fan_out(services: Services, call: Call, parts: Parts[Part, Item], want
     return [items[number] for number in range(len(wanted))]
 
 
-async def _leader(services: Services, kind: Coordinated, key: str) -> Leader | ErrorCode | None:
+async def _leader(services: Services, kind: Coordinated, key: str) -> SidecarInfo | ErrorCode | None:
     leaders = kind.runtime(services).leaders
     if not key or leaders.is_here(key):
         return None
@@ -67,7 +67,9 @@ async def _leader(services: Services, kind: Coordinated, key: str) -> Leader | E
         return refused.error
 
 
-async def _of_leader(call: Call, parts: Parts[Part, Item], leader: Leader | ErrorCode | None, wanted: Sequence[Part]) -> Sequence[Item]:
+async def _of_leader(
+    call: Call, parts: Parts[Part, Item], leader: SidecarInfo | ErrorCode | None, wanted: Sequence[Part]
+) -> Sequence[Item]:
     return await _in_time(call, parts, _ask(parts, leader, wanted), [parts.refuse(part, LATE_GROUP) for part in wanted])
 
 
@@ -75,7 +77,7 @@ async def _in_time(call: Call, parts: Parts[Part, Item], work: Awaitable[T], lat
     return await in_time(call, work, late) if parts.is_question else await work
 
 
-async def _ask(parts: Parts[Part, Item], leader: Leader | ErrorCode | None, wanted: Sequence[Part]) -> Sequence[Item]:
+async def _ask(parts: Parts[Part, Item], leader: SidecarInfo | ErrorCode | None, wanted: Sequence[Part]) -> Sequence[Item]:
     if leader is None:
         return await parts.here(wanted)
     if isinstance(leader, ErrorCode):
@@ -90,7 +92,7 @@ async def _ask(parts: Parts[Part, Item], leader: Leader | ErrorCode | None, want
     return items
 
 
-async def ask_peer(services: Services, call: Call, leader: Leader, request: Message, response: type[M]) -> M:
+async def ask_peer(services: Services, call: Call, leader: SidecarInfo, request: Message, response: type[M]) -> M:
     """The answer of another sidecar to `request`, which is like the call's own."""
     frame = bytearray(call.frame[: call.body_at])
     request.write(call.version, frame)

@@ -15,12 +15,12 @@ from typing import Any, Final, NamedTuple, TypeVar
 from kafka_sidecar.apis.api import Call, Response, Services
 from kafka_sidecar.apis.common.topics import learn
 from kafka_sidecar.apis.routing.in_full import exchange
-from kafka_sidecar.coordination.directory import Leader
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.runtime import CoordinatorRuntime
 from kafka_sidecar.errors import ProtocolError
 from kafka_sidecar.fleet.peers import PeerUnavailable
 from kafka_sidecar.loop.waiting import in_a_thread
+from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.topics.names import TopicName
@@ -120,7 +120,7 @@ async def _find_and_forward(services: Services, call: Call, request: G, handle: 
     return await pass_on(services, call, leader, request, bytes(call.frame))
 
 
-async def pass_on(services: Services, call: Call, leader: Leader, request: Message, frame: bytes) -> bytes:
+async def pass_on(services: Services, call: Call, leader: SidecarInfo, request: Message, frame: bytes) -> bytes:
     """The answer of another sidecar to a request, which `frame` has too; CoordinatorError where it can't be asked."""
     own = services.names
     theirs = own.of(leader.namespace)
@@ -148,7 +148,7 @@ def read_answer(answer: Response, response: type[M], version: int) -> M:
         raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE) from error
 
 
-async def forward(services: Services, call: Call, leader: Leader, frame: bytes) -> bytes:
+async def forward(services: Services, call: Call, leader: SidecarInfo, frame: bytes) -> bytes:
     """The answer of another sidecar; CoordinatorError where it can't be asked."""
     if not leader.control:
         log.warning("what a request is about is coordinated by sidecar %s, which tells no address for other sidecars", leader.name)
