@@ -130,7 +130,7 @@ class Reading(ConsumerEvents):
 
     @property
     def messages(self) -> list[tuple[bytes | None, bytes | None]]:
-        found = [message for entry in self.entries for message in read_messages(entry.message_metadata, entry.payload)[0]]
+        found = [message for entry in self.entries for message in read_messages(entry.message_metadata, entry.payload)]
         return [(one.key, one.value or None) for one in found]
 
 

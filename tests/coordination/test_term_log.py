@@ -10,7 +10,7 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from kafka_sidecar.coordination.home import Home
-from kafka_sidecar.coordination.term_log import HOME_KEY, MARKER_KEY, _Reading
+from kafka_sidecar.coordination.term_log import HOME_KEY, MARKER_KEY, PERMITS, _Reading
 from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, Record, write_key, write_value
 from kafka_sidecar.groups.records.codec import GroupRecords
 from kafka_sidecar.pulsar.entry import Position, RawEntry
@@ -149,10 +149,16 @@ async def test_whatever_else_is_there_is_passed_over(value: bytes) -> None:
     assert log.records[-1] == (RECORD, False)
 
 
+async def test_an_entry_that_nobody_can_read_costs_what_the_broker_has_counted() -> None:
+    log = Log()
+    metadata = MessageMetadata(producer_name=b"p", sequence_id=0, publish_time=1, num_messages_in_batch=PERMITS)
+    await log.read(RawEntry(Position(1, 0), 0, 1, metadata.SerializeToString(), memoryview(b"nonsense")))
+    assert log.granted == 2 * PERMITS
+
+
 def test_messages_are_read_as_they_were_written() -> None:
     metadata = MessageMetadata(producer_name=b"p", sequence_id=0, publish_time=5, num_messages_in_batch=2)
-    messages, count = read_messages(metadata, memoryview(write_batch([(b"\xff", b"v"), (b"k", None)], 9)))
-    assert count == 2
+    messages = read_messages(metadata, memoryview(write_batch([(b"\xff", b"v"), (b"k", None)], 9)))
     assert [(message.key, message.value, message.timestamp) for message in messages] == [(b"\xff", b"v", 9), (b"k", None, 9)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_sidecar.internal_topics.shared_map_reader import SharedMapReader
+from kafka_sidecar.internal_topics.shared_map_reader import PERMITS, SharedMapReader
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 
@@ -67,3 +67,13 @@ async def test_an_entry_that_nobody_can_read_is_passed_over() -> None:
     _comes(reader, 1)
     assert not reader.lost.done()
     assert reader.position == Position(1, 1)
+
+
+async def test_an_entry_that_nobody_can_read_costs_what_the_broker_has_counted() -> None:
+    """Else some large ones would take all permits, and no other entry would come."""
+    granted: list[int] = []
+    reader = SharedMapReader("facts", lambda *_: None, horizon=None)
+    reader.begin(granted.append)
+    metadata = MessageMetadata(producer_name=b"x", sequence_id=0, publish_time=1, num_messages_in_batch=PERMITS)
+    reader.on_entry(RawEntry(Position(1, 0), 0, None, metadata.SerializeToString(), memoryview(b"\xff")))
+    assert granted == [PERMITS, PERMITS]

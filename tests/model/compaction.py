@@ -14,7 +14,7 @@ _U32: Final = struct.Struct(">I")
 
 
 def messages_in(entry: RawEntry) -> list[Message]:
-    return read_messages(entry.message_metadata, entry.payload)[0]
+    return read_messages(entry.message_metadata, entry.payload)
 
 
 def compacted(entries: Sequence[RawEntry]) -> list[RawEntry]:

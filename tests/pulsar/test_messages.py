@@ -19,7 +19,7 @@ def test_a_batch_of_more_messages_than_anybody_writes_is_not_opened(monkeypatch:
         metadata = MessageMetadata(producer_name=b"p", sequence_id=0, publish_time=1, num_messages_in_batch=count)
         metadata.uncompressed_size = len(payload)
         if count == 10:
-            assert len(read_messages(metadata, memoryview(payload))[0]) == 10
+            assert len(read_messages(metadata, memoryview(payload))) == 10
         else:
             with pytest.raises(EntryUnreadable, match="no more than 10"):
                 read_messages(metadata, memoryview(payload))
@@ -39,7 +39,7 @@ def of_one(properties: int, messages: int = 1) -> tuple[MessageMetadata, memoryv
 def test_a_message_of_more_properties_than_anybody_gives_it_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "LARGE_SINGLE", 10)
     monkeypatch.setattr(messages, "MAX_PROPERTIES_OF_ONE", 20)
-    assert len(read_messages(*of_one(20))[0][0].properties) == 20
+    assert len(read_messages(*of_one(20))[0].properties) == 20
     with pytest.raises(EntryUnreadable, match="more than 20 properties"):
         read_messages(*of_one(21))
 
@@ -65,6 +65,6 @@ def test_the_size_of_the_metadata_of_messages_is_told_without_a_compression() ->
 
 def test_a_batch_of_more_properties_than_anybody_writes_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "MAX_PROPERTIES", 100)
-    assert len(read_messages(*of_one(20, messages=5))[0]) == 5
+    assert len(read_messages(*of_one(20, messages=5))) == 5
     with pytest.raises(EntryUnreadable, match="more than 100 properties"):
         read_messages(*of_one(21, messages=5))

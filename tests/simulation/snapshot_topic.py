@@ -121,7 +121,7 @@ class SnapshotLog(Topic):
 
 def _message_in(entry: RawEntry) -> Message:
     """Sidecars write one to an entry."""
-    (message,) = read_messages(entry.message_metadata, entry.payload)[0]
+    (message,) = read_messages(entry.message_metadata, entry.payload)
     return message
 
 

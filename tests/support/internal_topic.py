@@ -12,6 +12,7 @@ from kafka_sidecar.pulsar.errors import TopicMissing, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
 from kafka_sidecar.pulsar.messages import read_messages
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
+from kafka_sidecar.pulsar.raw_entries import permits_of
 
 
 @dataclass
@@ -122,7 +123,7 @@ class InternalTopic:
             reader.events.on_end(Unavailable("connection lost"))
 
     def stored(self) -> list[tuple[bytes | None, bytes | None]]:
-        messages = [message for entry in self.entries for message in read_messages(entry.message_metadata, entry.payload)[0]]
+        messages = [message for entry in self.entries for message in read_messages(entry.message_metadata, entry.payload)]
         return [(one.key, one.value) for one in messages if one.key != MARKER_KEY]
 
 
@@ -168,11 +169,12 @@ class Reader:
         if not self.is_compacted and topic.slow_from is not None:
             end = min(end, topic.slow_from)
         hidden = topic.left_out if self.is_compacted else topic.lost
-        while self.permits and self.given < end and not topic.gives_nothing:
+        while self.permits > 0 and self.given < end and not topic.gives_nothing:
             self.given += 1
             if self.given - 1 not in hidden:
-                self.permits -= 1
-                self.events.on_entry(topic.entries[self.given - 1])
+                entry = topic.entries[self.given - 1]
+                self.permits -= permits_of(entry)  # an entry is given whole
+                self.events.on_entry(entry)
 
     def close(self) -> None:
         if self in self.topic.readers:

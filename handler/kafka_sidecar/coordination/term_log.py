@@ -27,6 +27,7 @@ from kafka_sidecar.pulsar.events import ConsumerEvents
 from kafka_sidecar.pulsar.messages import Message, read_messages, write_batch
 from kafka_sidecar.pulsar.ports import Admin, BatchProducer, Client, EntryReader
 from kafka_sidecar.pulsar.producer import WAIT_FOR_EXCLUSIVE
+from kafka_sidecar.pulsar.raw_entries import permits_of
 from kafka_sidecar.telemetry import metrics
 
 log = logging.getLogger(__name__)
@@ -287,12 +288,11 @@ class _Reading(ConsumerEvents, Generic[R]):
             entry = self._entries.popleft()
             if self._reached is not None and entry.position <= self._reached:
                 continue  # the dispatcher began again
-            messages, count = self._messages(entry)
-            for message in messages:
+            for message in self._messages(entry):
                 self._deliver(message, entry.position)
                 await pace.maybe_yield()
             self._reached = entry.position
-            taken += max(count, 1)
+            taken += permits_of(entry)
             if taken >= PERMITS // 2:
                 reader.grant(taken)
                 taken = 0
@@ -341,8 +341,7 @@ class _Reading(ConsumerEvents, Generic[R]):
         self.says_home = True
         _check_home(self._topic, self._home, namespace)
 
-    def _messages(self, entry: RawEntry) -> tuple[list[Message], int]:
-        """The messages of an entry, and how many permits it cost."""
+    def _messages(self, entry: RawEntry) -> list[Message]:
         try:
             if self._reached is None:
                 self.first_index = first_index_of(entry)
@@ -350,7 +349,7 @@ class _Reading(ConsumerEvents, Generic[R]):
         except Exception as error:  # anybody may have written it
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("entry %s of %s can't be read and is passed over: %s", entry.position, self._topic, error)
-            return [], 1
+            return []
 
     # --- from the reader
 

@@ -12,6 +12,7 @@ from kafka_sidecar.pulsar.entry import CompactionStats, Position, RawEntry
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents
 from kafka_sidecar.pulsar.messages import Message, read_messages
+from kafka_sidecar.pulsar.raw_entries import permits_of
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 
@@ -24,17 +25,14 @@ NOWHERE: Final = Position(-1, -1)
 OnMessage = Callable[[Message, Position], None]
 
 
-def take_messages(topic: str, entry: RawEntry, on_message: OnMessage) -> int:
-    """Returns how many messages the entry has. What can't be read is passed over: anybody may have written it."""
-    count = 1
+def take_messages(topic: str, entry: RawEntry, on_message: OnMessage) -> None:
+    """What can't be read is passed over: anybody may have written it."""
     try:
-        messages, count = read_messages(entry.message_metadata, entry.payload)
-        for message in messages:
+        for message in read_messages(entry.message_metadata, entry.payload):
             on_message(message, entry.position)
     except Exception as error:
         metrics.UNREADABLE_ENTRIES.inc()
         log.warning("entry %s of %s is passed over: %s", entry.position, topic, error)
-    return max(1, count)
 
 
 class Overtaken(Unavailable):
@@ -73,7 +71,8 @@ class SharedMapReader(ConsumerEvents):
             return
         if self.position == NOWHERE:
             self.first_index = first
-        self._taken += take_messages(self._topic, entry, self._on_message)
+        take_messages(self._topic, entry, self._on_message)
+        self._taken += permits_of(entry)
         self.position = max(self.position, entry.position)
         if self._horizon is not None and entry.position <= self._horizon:
             self._compacted += 1

@@ -214,7 +214,7 @@ class SnapshotPlaces:
 
 def _messages(entry: RawEntry) -> list[Message]:
     try:
-        return read_messages(entry.message_metadata, entry.payload)[0]
+        return read_messages(entry.message_metadata, entry.payload)
     except Exception as error:  # anybody may have written it
         metrics.UNREADABLE_ENTRIES.inc()
         log.warning("entry %s of the snapshots is passed over: %s", entry.position, error)

@@ -38,18 +38,17 @@ class Message(NamedTuple):
     properties: Properties
 
 
-def read_messages(metadata: MessageMetadata, payload: memoryview) -> tuple[list[Message], int]:
-    """The messages of an entry, without those that compaction took out, and how many it was written with."""
+def read_messages(metadata: MessageMetadata, payload: memoryview) -> list[Message]:
+    """The messages of an entry, without those that compaction took out."""
     data = decompress(metadata.compression, payload, metadata.uncompressed_size)
     if not metadata.HasField("num_messages_in_batch"):
         value = None if metadata.null_value else data
-        return [Message(0, metadata.event_time or metadata.publish_time, key_of(metadata), value, properties_of(metadata))], 1
-    count = metadata.num_messages_in_batch
+        return [Message(0, metadata.event_time or metadata.publish_time, key_of(metadata), value, properties_of(metadata))]
     messages = []
-    for number, single, value in split_batch(data, count):
+    for number, single, value in split_batch(data, metadata.num_messages_in_batch):
         timestamp = single.event_time or metadata.event_time or metadata.publish_time
         messages.append(Message(number, timestamp, key_of(single), None if single.null_value else value, properties_of(single)))
-    return messages, count
+    return messages
 
 
 def write_batch(messages: Iterable[tuple[bytes, bytes | None]], event_time: int, of_each: tuple[str, bytes] | None = None) -> bytes:

@@ -77,6 +77,17 @@ async def test_while_there_is_no_index_the_log_says_so(monkeypatch: pytest.Monke
     partition.close()
 
 
+async def test_while_there_is_no_index_nobody_says_that_there_is_no_such_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index takes longer than a search waits for it, and what was written lately is of clocks that are behind."""
+    monkeypatch.setattr(timestamp_search, "AHEAD_ENTRIES", 50)
+    monkeypatch.setattr(timestamp_search, "WAIT_FOR_INDEX_SECONDS", 0.01)
+    partition = open_partition(log := a_log(*[(HOUR_MS, 2 * HOUR_MS - 1)] * 100, *[(2 * HOUR_MS, HOUR_MS)] * 30))
+    await partition.opened()
+    log.at_once, log.read_delay = 10, 0.01
+    assert await by_time(partition, 2 * HOUR_MS - 3) == TimestampAndOffset(0, 2 * HOUR_MS - 1)
+    partition.close()
+
+
 async def test_a_time_that_no_record_reaches_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timestamp_search, "AHEAD_ENTRIES", 20)
     log = a_log(*((5 * HOUR_MS, HOUR_MS + entry) for entry in range(500)))
@@ -284,6 +295,25 @@ async def test_where_the_start_moves_meanwhile_what_is_left_is_searched(search: 
     await partition.confirmed_end()
     partition.on_start_moved(MovedStart(log.entries[-1].position, 50))
     assert await found == TimestampAndOffset(50, 2 * HOUR_MS)
+    partition.close()
+
+
+async def test_the_greatest_is_one_of_the_log_as_it_was_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start passes the greatest record when a greater one has been written: the second was the greatest of no log."""
+    log = a_log((HOUR_MS, HOUR_MS + 9), (HOUR_MS, HOUR_MS + 7))
+    partition = open_partition(log)
+    await partition.confirmed_end()
+    whole = timestamp_search._greatest_timestamp
+
+    async def looked_through(searched: Partition, log_start: int) -> TimestampAndOffset:
+        if log_start == 0:
+            log.write(batch(b"later", timestamp=2 * HOUR_MS))
+            partition.on_start_moved(MovedStart(log.entries[1].position, 1))
+            return TimestampAndOffset(1, HOUR_MS + 7)
+        return await whole(searched, log_start)
+
+    monkeypatch.setattr(timestamp_search, "_greatest_timestamp", looked_through)
+    assert await greatest_timestamp(partition) == TimestampAndOffset(2, 2 * HOUR_MS)
     partition.close()
 
 

@@ -260,7 +260,7 @@ class GroupReading:
 
     def records(self, entry: RawEntry) -> list[Record]:
         try:
-            messages, _ = read_messages(entry.message_metadata, entry.payload)
+            messages = read_messages(entry.message_metadata, entry.payload)
         except Exception:
             self.passed_over += 1
             return []

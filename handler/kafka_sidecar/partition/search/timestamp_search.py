@@ -165,7 +165,8 @@ async def _search(
             begun, end = loop.time(), await partition.confirmed_end()
             found = await search(searched_to, end) if searched_to < end else NOT_FOUND
             began, start = start, await partition.confirmed_start()
-            if found != NOT_FOUND and found.offset >= start:
+            # A greater one may have come when the log still began with the greatest.
+            if found != NOT_FOUND and found.offset >= start and (start == began or key != MAX_TIMESTAMP):
                 return Searched(found, end)
             # If the start has moved, the log is searched again: the record that was found may be gone. If a search without a result has
             # lasted for long, what was written meanwhile is searched, too: a client that hears of no such record passes over it.
@@ -203,7 +204,7 @@ async def _by_time(partition: PartitionForSearch, sought: _Sought) -> TimestampA
                 )  # fmt: skip
     if index is None:
         found = await _scan(partition, likely, sought, AHEAD_ENTRIES, AHEAD_BYTES)
-        if found is not None:
+        if found is not None and (found is not NOT_FOUND or likely == earliest):
             return found
         index = await partition.times.whole(earliest)
     for stretch in index.reaching(sought.timestamp, sought.log_start):
