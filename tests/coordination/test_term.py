@@ -6,6 +6,7 @@ import asyncio
 
 from kafka_sidecar.coordination.term import TRANSITIONS, Phase, Term, TermState
 from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, Record
+from kafka_sidecar.loop.backoff import Backoff
 from kafka_sidecar.pulsar.errors import Unavailable
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.support.memory_term_log import MemoryOffsets
@@ -105,6 +106,41 @@ async def test_who_wrote_what_could_not_be_applied_is_told_and_the_next_term_rea
 
 def test_the_table_of_phases_is_the_drawing() -> None:
     check_drawing(Phase, TRANSITIONS)
+
+
+class _Gate(Backoff):
+    """A pause whose end the test chooses, to the turn of the loop."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0, 0.0)
+        self.opened = asyncio.Event()
+
+    async def pause(self) -> None:
+        await self.opened.wait()
+
+
+async def test_a_log_that_is_lost_in_the_turn_in_which_the_term_begins_again_is_followed_by_another() -> None:
+    offsets = MemoryOffsets()
+    state = State(offsets)
+    waiting = asyncio.get_running_loop().create_future()
+
+    async def waits_once(seconds: float) -> None:
+        if offsets.terms == 1:
+            await waiting
+
+    state.on_leading = waits_once  # type: ignore[method-assign]
+    state.term.elect()
+    await settled(state)
+    state.term._task.backoff = gate = _Gate()
+    waiting.cancel()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    gate.opened.set()
+    assert offsets.owner is not None
+    offsets.owner.lose(Unavailable("the producer is lost"))
+    await asyncio.sleep(0)
+    await settled(state)
+    state.term.depose("the test is over")
 
 
 async def test_a_term_whose_wait_was_cancelled_begins_again() -> None:

@@ -85,6 +85,7 @@ class Client:
     answers_share: AnswerShare = field(default_factory=lambda: AnswerShare(10_000))
     clock: float = 0.0
     changes: bool = False  # its requests change something
+    is_drained_first: bool = False
 
     def __post_init__(self) -> None:
         self.transport = FakeTransport()
@@ -100,6 +101,8 @@ class Client:
             self.awake,
             self._on_stood_still,
         )
+        if self.is_drained_first:
+            self.connection.drain()
         self.connection.connection_made(self.transport)  # type: ignore[arg-type]
         assert self.connection._writer is not None
         self.transport.end_turn = self.connection._writer.flush

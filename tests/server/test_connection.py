@@ -225,6 +225,11 @@ async def test_draining_an_idle_connection_ends_it_and_what_still_comes_is_dropp
     assert client.transport.closed
 
 
+async def test_a_connection_that_is_drained_before_it_is_made_is_ended_too() -> None:
+    client = Client(is_drained_first=True)
+    assert client.transport.ended
+
+
 async def test_answers_that_nobody_takes_are_not_encoded() -> None:
     client = Client({b"x": b"y"})
     client.send(b"first", b"x")
@@ -266,6 +271,21 @@ async def test_what_changes_something_is_not_cancelled_with_its_client(fails: bo
     go.set()
     await asyncio.wait_for(done.wait(), 1)
     await asyncio.sleep(0)
+    assert (client.lost, client.budget.used) == (1, 0)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, asyncio.CancelledError])
+async def test_a_change_that_has_failed_is_not_waited_for_when_its_connection_goes(error: type[BaseException]) -> None:
+    """Its connection is closed for it. One that was counted for ever would hold up each later drain."""
+
+    async def change() -> bytes:
+        raise error
+
+    client = Client({b"delete": change()}, changes=True)
+    client.send(b"delete")
+    await asyncio.sleep(0.01)
+    assert client.transport.aborted
+    client.connection.connection_lost(None)
     assert (client.lost, client.budget.used) == (1, 0)
 
 

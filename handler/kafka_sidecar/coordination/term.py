@@ -173,6 +173,8 @@ class Term(Generic[R]):
     def _lead_again(self) -> None:
         if self._elected:
             self._task.stop()  # it may still be in `on_leading`
+            if self.phase is not Phase.WAITING:  # or it was, and has begun again in this turn
+                self._end()
             self.elect()
 
     def _become(self, phase: Phase) -> None:

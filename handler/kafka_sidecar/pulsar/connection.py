@@ -97,8 +97,9 @@ class Connection(asyncio.Protocol):
                 await loop.create_connection(lambda: connection, parts.hostname or "localhost", parts.port or 6650)
                 await connection._handshake(proxy_to)
         except (TimeoutError, OSError) as error:
-            connection.abort(Unavailable(f"can't connect to {url}: {error or 'no answer'}"))
-            raise Unavailable(f"can't connect to {url}: {error or 'no answer'}") from error
+            reason = f"can't connect to {url}: {str(error) or 'no answer'}"
+            connection.abort(Unavailable(reason))
+            raise Unavailable(reason) from error
         except BaseException:
             connection.close()
             raise

@@ -136,6 +136,8 @@ class KafkaConnection(asyncio.Protocol):
         self.peer = f"{peer[0]}:{peer[1]}"
         self.local_address = Endpoint(str(local[0]), int(local[1]))
         metrics.CONNECTIONS.inc()
+        if self._state is ConnectionState.DRAINING:  # since it was accepted
+            self._take_leave()
 
     def connection_lost(self, exc: Exception | None) -> None:
         metrics.CONNECTIONS.dec()
@@ -147,7 +149,8 @@ class KafkaConnection(asyncio.Protocol):
         self._give_back(self._answer_bytes)
         slots, self._slots = self._slots, deque()
         for slot in slots:
-            if slot.ready or slot.handled.ends_with_client:
+            has_ended = slot.task is not None and slot.task.done()  # perhaps in an error, for which the connection was closed
+            if slot.ready or has_ended or slot.handled.ends_with_client:
                 slot.abandoned = True
                 if slot.task is not None:
                     slot.task.cancel()

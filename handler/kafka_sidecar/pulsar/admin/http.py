@@ -99,7 +99,7 @@ class AdminHttp:
             if answer.status == 200:
                 texts(answer.json())
         except (NotConnected, NoAnswer, ValueError, TypeError) as error:
-            raise _NotReached(f"{question}: 404, and then of {_CLUSTERS}: {error or 'nothing that a broker says'}") from error
+            raise _NotReached(f"{question}: 404, and then of {_CLUSTERS}: {str(error) or 'nothing that a broker says'}") from error
         if answer.status not in (200, 401, 403):  # 401 and 403: a broker answers, and this role may not list them
             raise _NotReached(f"{question}: 404, and {answer.status} to {_CLUSTERS}, which each broker knows")
 
