@@ -19,6 +19,7 @@ from kafka_sidecar.apis.state.promise import Promise
 from kafka_sidecar.apis.state.redirects import FetchRedirects, ProduceRedirects
 from kafka_sidecar.apis.state.refused_batches import RefusedBatches
 from kafka_sidecar.apis.state.resolved_partitions import ResolvedPartitions
+from kafka_sidecar.apis.state.waits_elsewhere import WaitsElsewhere
 from kafka_sidecar.config import Config, KafkaConfig
 from kafka_sidecar.fleet.fleet import Fleet, View
 from kafka_sidecar.fleet.member import Member
@@ -118,6 +119,7 @@ class Services:
     fetch_partitions: ResolvedPartitions = field(default_factory=ResolvedPartitions)
     produce_redirects: ProduceRedirects = field(default_factory=ProduceRedirects)
     fetch_redirects: FetchRedirects = field(default_factory=FetchRedirects)
+    waits_elsewhere: WaitsElsewhere = field(default_factory=WaitsElsewhere)
 
     @property
     def names(self) -> TopicNames:

@@ -249,6 +249,7 @@ class Sidecar:
         await self.fleet.leave()
         for runtime in (self.services.groups, self.services.transactions):
             runtime.leave(others_are_there=self.fleet.leads_nothing)
+        self.services.waits_elsewhere.leave()
         self.control.drain()
         if self.fleet.leads_nothing:
             await self._hand_over()

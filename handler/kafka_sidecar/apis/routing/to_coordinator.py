@@ -27,10 +27,15 @@ from kafka_sidecar.topics.names import TopicName
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.headers import response_header
 from kafka_sidecar.wire.message import Message
+from kafka_sidecar.wire.messages.join_group import JoinGroupRequest
+from kafka_sidecar.wire.messages.sync_group import SyncGroupRequest
 
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
+
+# Of these the answer comes when all members of the group have asked.
+WAIT_FOR_MEMBERS: Final = (JoinGroupRequest, SyncGroupRequest)
 
 G = TypeVar("G", bound=Message)  # a request about one key
 M = TypeVar("M", bound=Message)
@@ -117,7 +122,8 @@ async def _find_and_forward(services: Services, call: Call, request: G, handle: 
     leader = await kind.runtime(services).leaders.leader(kind.key_of(request))
     if leader is None:
         return await handle(services, call, request)
-    return await pass_on(services, call, leader, request, bytes(call.frame))
+    passed_on = pass_on(services, call, leader, request, bytes(call.frame))
+    return await (services.waits_elsewhere.wait(passed_on) if isinstance(request, WAIT_FOR_MEMBERS) else passed_on)
 
 
 async def pass_on(services: Services, call: Call, leader: SidecarInfo, request: Message, frame: bytes) -> bytes:

@@ -7,4 +7,5 @@ promise               an answer that comes later
 redirects             which clients were sent to which leader
 refused_batches       refuses what a producer sent behind a batch that was refused
 resolved_partitions   partitions by the bytes of requests
+waits_elsewhere       requests that wait for members of a group at another sidecar
 """
