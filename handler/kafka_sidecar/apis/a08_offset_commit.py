@@ -8,13 +8,14 @@ v9   a member epoch where there was a generation (KIP-848)
 v10  topics by id (KIP-848)
 
 A topic that is known not to exist is UNKNOWN_TOPIC_OR_PARTITION; while that can't be learnt the commit is taken. An id
-without a known topic is UNKNOWN_TOPIC_ID, which clients retry.
+that no topic has is UNKNOWN_TOPIC_ID; while that can't be learnt it is COORDINATOR_LOAD_IN_PROGRESS. Clients retry both.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
@@ -63,16 +64,24 @@ async def _handle(services: Services, call: Call, request: OffsetCommitRequest) 
     committer = Committer(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch, knows_epochs)
     commit = Commit(request.group_id, committer, request.retention_time_ms, offsets)
     errors = await services.groups.coordinator.commit(commit)
-    return _response(topics, errors | refused)
+    return _response(topics, errors | refused, partial(_error_of_all, services))
 
 
-def _response(topics: Topics, errors: Mapping[TopicPartition, ErrorCode]) -> OffsetCommitResponse:
+def _error_of_all(services: Services, requested: RequestedTopic) -> ErrorCode:
+    """While Pulsar can't say whether a topic has the id, the client tries again."""
+    is_open = requested.topic_id is not None and not services.catalog.ids.is_unknown(requested.topic_id)
+    return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_open and requested.error is ErrorCode.UNKNOWN_TOPIC_ID else requested.error
+
+
+def _response(
+    topics: Topics, errors: Mapping[TopicPartition, ErrorCode], error_of_all: Callable[[RequestedTopic], ErrorCode]
+) -> OffsetCommitResponse:
     responses = []
     for requested, partitions in topics:
         answers = []
         for partition in partitions:
             at = requested.partition(partition.partition_index)
-            error = requested.error if at is None else errors[at]
+            error = error_of_all(requested) if at is None else errors[at]
             answers.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error))
         responses.append(OffsetCommitResponseTopic(name=requested.name, topic_id=requested.topic_id, partitions=answers))
     return OffsetCommitResponse(topics=responses)

@@ -94,13 +94,16 @@ async def _group(services: Services, call: Call, group: OffsetFetchRequestGroup,
 
 async def _are_topics_known(services: Services, topics: Topics | None) -> bool:
     """Look ids up that nobody has asked about yet. False while Pulsar can't say whose they are."""
-    for topic in topics or ():
-        if topic.topic_id is not None and requested_topic(services, topic.name, topic.topic_id).error is ErrorCode.UNKNOWN_TOPIC_ID:
-            try:
-                async with asyncio.timeout(LEARN_SECONDS):
-                    await services.catalog.find_by_id(topic.topic_id)
-            except (PulsarError, TimeoutError):
-                return False  # what was found out meanwhile is remembered when the client asks again
+    unknown = [
+        topic.topic_id
+        for topic in topics or ()
+        if topic.topic_id is not None and requested_topic(services, topic.name, topic.topic_id).error is ErrorCode.UNKNOWN_TOPIC_ID
+    ]
+    try:
+        async with asyncio.timeout(LEARN_SECONDS):
+            await asyncio.gather(*map(services.catalog.find_by_id, unknown))
+    except (PulsarError, TimeoutError):
+        return False  # the search goes on, and the client asks again
     return True
 
 

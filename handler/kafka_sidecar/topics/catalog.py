@@ -104,7 +104,7 @@ class Catalog:
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
         self._deletions = Deletions()
         self.lost = LostTopics(self.look_at, clock)
-        self._ids = IdSearch(self.name_of, self._all_names, self.find, clock)
+        self.ids = IdSearch(self.name_of, self._all_names, self.find, self.lost.seconds_in_doubt, clock)
         self._finding: SingleFlight[TopicName, Topic] = SingleFlight()
         self._logs_in: SingleFlight[str, frozenset[str]] = SingleFlight()
         self._name_listing: SingleFlight[None, list[TopicName]] = SingleFlight()
@@ -239,7 +239,7 @@ class Catalog:
 
     async def find_by_id(self, topic_id: uuid.UUID) -> TopicName | None:
         """As `name_of`, but looks through the namespaces when the id is new here. May raise PulsarError."""
-        return await self._ids.find(topic_id)
+        return await self.ids.find(topic_id)
 
     async def _all_names(self) -> list[TopicName]:
         neighbours = await asyncio.gather(*map(self._names_in, list(self._neighbours)))
@@ -249,7 +249,7 @@ class Catalog:
         """A sidecar that has this namespace for its own passes requests on to this one."""
         if namespace not in self._neighbours and namespace not in self.names.listed_namespaces and len(self._neighbours) < MOST_NEIGHBOURS:
             self._neighbours[namespace] = None
-            self._ids.forget_unknown()
+            self.ids.forget_unknown()
 
     async def describe_id(self, topic_id: uuid.UUID) -> Topic | None:
         """The topic with this id, None where there is none."""
@@ -434,9 +434,8 @@ class Catalog:
 
     async def close(self) -> None:
         """Topics that are being made are made; nobody waits for the other questions any more."""
-        await self.lost.close()
         await self._creating.finished(CLOSE_SECONDS)
-        for shared in (self._creating, self._finding, self._name_listing, self._cluster_lookups, self._logs_in):
+        for shared in (self.lost, self.ids, self._creating, self._finding, self._name_listing, self._cluster_lookups, self._logs_in):
             await shared.close()
 
     async def delete(self, name: TopicName, *, partitioned: bool) -> None:
