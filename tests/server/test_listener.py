@@ -68,7 +68,7 @@ async def test_a_connection_knows_to_which_listener_it_came() -> None:
         writer.close()
 
 
-async def test_a_drain_that_takes_too_long_says_so() -> None:
+async def test_a_drain_that_takes_too_long_says_so(caplog: pytest.LogCaptureFixture) -> None:
     async def never() -> None:
         await asyncio.sleep(60)
 
@@ -76,6 +76,7 @@ async def test_a_drain_that_takes_too_long_says_so() -> None:
     _, writer = await _ask(await server.start("127.0.0.1", 0))
     await asyncio.sleep(0.05)
     assert not await server.drain(0.05)
+    assert "(draining, 1 requests, 0 go on without it): Test has had no answer for 0." in caplog.text
     writer.close()
 
 

@@ -120,6 +120,14 @@ class KafkaConnection(asyncio.Protocol):
         """When the oldest of the requests that have no answer came."""
         return self._slots[0].begun if self._slots else None
 
+    def __str__(self) -> str:
+        """What an operator wants to know of one that does not end."""
+        slots = list(self._slots)
+        since = (
+            f"{slots[0].handled.api} has had no answer for {self._loop.time() - slots[0].begun:.1f} s" if slots else "it has all answers"
+        )
+        return f"{self.peer or 'a client'} ({self._state.name.lower()}, {len(slots)} requests, {self._orphans} go on without it): {since}"
+
     @property
     def round_trip(self) -> float:
         """How many seconds the network takes to the client and back."""

@@ -24,6 +24,8 @@ limited = RateLimitedLog(log)
 
 # Connections that wait to be accepted: all clients come at once when a sidecar is started again.
 BACKLOG: Final = 1_024
+# Of connections that are cut, the log names so many.
+MOST_NAMED: Final = 10
 # While bytes are waited for, clients that hold them are looked at so often; else only for those that are idle.
 SWEEP_SECONDS: Final = 1.0
 IDLE_SWEEP_SECONDS: Final = 30.0
@@ -166,7 +168,9 @@ class Listener:
             async with asyncio.timeout(seconds):
                 await self._empty.wait()
         except TimeoutError:
-            for connection in list(self._connections):
+            left = list(self._connections)
+            log.warning("connections are cut after %.0f s: %s", seconds, "; ".join(map(str, left[:MOST_NAMED])))
+            for connection in left:
                 connection.abort()
             return False
         return True
