@@ -19,6 +19,7 @@ from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.fleet.rpc import Aborted, Invalid
 from kafka_sidecar.groups.classic.machine import ClassicGroup
 from kafka_sidecar.loop.pace import Pace
+from kafka_sidecar.model.partition_name import split_partition_name, topic_of
 from kafka_sidecar.partition.partition import Partition
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing
@@ -57,7 +58,7 @@ class AdminService:
 
     async def list_partitions(self, request: pb.ListPartitionsRequest) -> pb.ListPartitionsResponse:
         wanted = self._topic(request.topic).pulsar if request.topic else ""
-        names = [name for name in self._services.partitions.names() if not wanted or name.rpartition("-partition-")[0] == wanted]
+        names = [name for name in self._services.partitions.names() if not wanted or topic_of(name) == wanted]
         await self._know_leaders(names)
         found = pb.ListPartitionsResponse()
         pace = Pace()
@@ -156,7 +157,7 @@ class AdminService:
         catalog = self._services.catalog
         if self._services.fleet.is_alone:
             return
-        topics = {catalog.names.from_pulsar(name.rpartition("-partition-")[0]) for name in partitions}
+        topics = {catalog.names.from_pulsar(topic_of(name)) for name in partitions}
         with suppress(PulsarError, TimeoutError):
             async with asyncio.timeout(FIND_SECONDS):
                 for topic in topics:
@@ -164,11 +165,11 @@ class AdminService:
                         await catalog.find(topic)
 
     def _described(self, pulsar_name: str, partition: Partition) -> pb.Partition:
-        topic, _, index = pulsar_name.rpartition("-partition-")
+        topic, index = split_partition_name(pulsar_name) or (pulsar_name, 0)
         name = self._services.catalog.names.from_pulsar(topic)
-        leader = None if name is None else self._services.leader(name, int(index))
+        leader = None if name is None else self._services.leader(name, index)
         described = pb.Partition(
-            topic=topic if name is None else self._services.catalog.names.kafka(name), partition=int(index),
+            topic=topic if name is None else self._services.catalog.names.kafka(name), partition=index,
             state="opening" if partition.ended is None else partition.ended.name,
             leader=-1 if leader is None else leader.node_id,
         )  # fmt: skip

@@ -33,6 +33,7 @@ from kafka_sidecar.loop.backoff import Backoff
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import WRITER_PREFIX, NewId
 from kafka_sidecar.loop.supervised import SupervisedTask
+from kafka_sidecar.model.partition_name import partition_name
 from kafka_sidecar.pulsar.admin import NoTopicPolicies
 from kafka_sidecar.pulsar.entry import CompactionStats
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
@@ -149,7 +150,7 @@ class Housekeeper:
         self._said = ""
         self._name = WRITER_PREFIX + new_id()
         self._task = SupervisedTask("housekeeper", topic, self._keep, backoff=Backoff(LOOK_SECONDS, LOOK_SECONDS))
-        self._election = Election(client, f"{topic}-partition-0", SUBSCRIPTION, self._name, {}, self, clock.wall)
+        self._election = Election(client, partition_name(topic, 0), SUBSCRIPTION, self._name, {}, self, clock.wall)
 
     def elect(self) -> None:
         self._task.start()
@@ -174,7 +175,7 @@ class Housekeeper:
     async def _look(self) -> None:
         count = await count_of(self._admin, self._topic)
         found = dict[str, CompactionStats]()
-        for partition in [f"{self._topic}-partition-{number}" for number in range(count)]:
+        for partition in [partition_name(self._topic, number) for number in range(count)]:
             try:
                 found[partition] = await self._admin.topics.compaction_stats(partition)
             except PulsarError as error:

@@ -36,6 +36,7 @@ from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import NewId
 from kafka_sidecar.loop.lasting import Lasting
 from kafka_sidecar.loop.supervised import SupervisedTask, every
+from kafka_sidecar.model.partition_name import partition_name
 from kafka_sidecar.model.sidecar import SidecarInfo
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.ports import Admin, Client
@@ -171,7 +172,7 @@ class CoordinatorRuntime(Generic[C]):
             limited.warning("%s has to wait: %s", self._topic.name, error)
             raise
         metadata = metadata_of(self._own._replace(control=self.control_address, release=__version__, stored_format=STORED_FORMAT))
-        topics = [f"{self._topic.pulsar}-partition-{number}" for number in range(partitions)]
+        topics = [partition_name(self._topic.pulsar, number) for number in range(partitions)]
         self.coordinator.begin([(f"{self._topic.name}-{number}", partial(self._open_log, topic)) for number, topic in enumerate(topics)])
         if self._own.coordinates:
             for topic, shard in zip(topics, self.coordinator.shards, strict=True):
@@ -254,7 +255,7 @@ class CoordinatorRuntime(Generic[C]):
         now = self._loop.time()
         for number, shard in enumerate(self.coordinator.shards):
             term: Term[Any] = shard.term
-            partition = f"{self._topic.pulsar}-partition-{number}"
+            partition = partition_name(self._topic.pulsar, number)
             if term.phase is not Phase.LEADING:
                 self._looked_at.pop(partition, None)
                 self._compactor.forget(partition)

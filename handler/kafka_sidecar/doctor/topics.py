@@ -9,6 +9,7 @@ from typing import Final
 from kafka_sidecar.config import ENTRY_FORMATS, GroupsConfig, KafkaConfig
 from kafka_sidecar.doctor.cluster import Finding, Severity
 from kafka_sidecar.internal_topics.transactional_partitions import stored_beginnings
+from kafka_sidecar.model.partition_name import topic_of
 from kafka_sidecar.pulsar.admin import PulsarAdmin
 from kafka_sidecar.pulsar.client import PulsarClient
 from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing, Undescribed
@@ -98,7 +99,7 @@ async def _native_readers_of_transactions(
     found: set[tuple[str, str]] = set()
     partitions = await stored_beginnings(client, admin, groups.namespace) if groups.mirror else {}
     for partition in sorted(partitions):
-        name = catalog.names.from_pulsar(partition.rpartition("-partition-")[0])
+        name = catalog.names.from_pulsar(topic_of(partition))
         if name is None:
             continue
         try:

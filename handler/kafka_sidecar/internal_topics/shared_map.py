@@ -33,6 +33,7 @@ from kafka_sidecar.loop.lasting import Lasting
 from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.loop.single_flight import SingleFlight
 from kafka_sidecar.loop.supervised import SupervisedTask
+from kafka_sidecar.model.partition_name import partition_name
 from kafka_sidecar.pulsar.entry import CompactionStats, Position
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Unavailable
 from kafka_sidecar.pulsar.messages import Message
@@ -69,7 +70,7 @@ class MergeRule(Protocol[V]):
 
 
 def log_of(topic: str) -> str:
-    return f"{topic}-partition-0"
+    return partition_name(topic, 0)
 
 
 def _nobody(_: str, __: object) -> None: ...

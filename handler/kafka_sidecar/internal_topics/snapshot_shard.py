@@ -14,6 +14,7 @@ from kafka_sidecar.internal_topics.snapshot_parts import PART_BYTES, Head, split
 from kafka_sidecar.internal_topics.snapshot_places import Kept, SnapshotPlaces
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.ids import WRITER_PREFIX, NewId
+from kafka_sidecar.model.partition_name import partition_name
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.ports import Admin, Client
 from kafka_sidecar.telemetry import metrics
@@ -43,7 +44,7 @@ class SnapshotShard:
         self._admin = admin
         self._whole_topic = whole_topic
         self._count = count
-        self._topic = topic = f"{whole_topic}-partition-{number}"
+        self._topic = topic = partition_name(whole_topic, number)
         self._places = SnapshotPlaces(client, admin, topic, self, clock)
         self._parts = OwnParts()
         self._keeping: dict[bytes, int] = {}  # keys that are being kept, and how many values of each

@@ -1,4 +1,5 @@
 """What all rooms speak of: values without I/O.
 
-sidecar  a sidecar, and where it is reached
+partition_name  Pulsar's names of partitions
+sidecar         a sidecar, and where it is reached
 """

@@ -13,6 +13,7 @@ from kafka_sidecar.internal_topics.snapshot_topic import SnapshotTopic
 from kafka_sidecar.loop.clock import Clock
 from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.loop.supervised import every
+from kafka_sidecar.model.partition_name import topic_of
 from kafka_sidecar.partition.fold.producer_states import AWAKE_BYTES, ProducerMemory
 from kafka_sidecar.partition.follow.failures import EntryFailures
 from kafka_sidecar.partition.follow.late_transactions import AskEnded
@@ -90,7 +91,7 @@ class PartitionTable:
 
     def topics(self) -> set[str]:
         """The topics with a partition that is in use."""
-        return {name.rpartition("-partition-")[0] for name in self._partitions}
+        return set(map(topic_of, self._partitions))
 
     def existing(self, pulsar_topic: str) -> Partition | None:
         """The partition as it is, also when it has ended; nothing is opened."""
@@ -142,7 +143,7 @@ class PartitionTable:
     async def forget_topics(self, pulsar_topics: Set[str]) -> None:
         """They are gone or about to go. Others run in between: there may be thousands of partitions."""
         pace = Pace()
-        for name in [name for name in self._partitions if name in pulsar_topics or name.rpartition("-partition-")[0] in pulsar_topics]:
+        for name in [name for name in self._partitions if name in pulsar_topics or topic_of(name) in pulsar_topics]:
             self.forget(name)
             await pace.maybe_yield()
 

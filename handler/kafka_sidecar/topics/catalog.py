@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import math
-import re
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +17,7 @@ from typing import Final, NamedTuple
 
 from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.loop.single_flight import SingleFlight
+from kafka_sidecar.model.partition_name import split_partition_name
 from kafka_sidecar.pulsar.admin import AlreadyExists, PulsarAdmin
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable, Undescribed
@@ -51,7 +51,6 @@ AGAIN_SECONDS: Final = 2.0
 MAX_GONE: Final = 1_000
 # A listing of topics without partitions may be so old: of ten thousand topics with sixteen partitions it has ten megabytes.
 UNPARTITIONED_SECONDS: Final = 10.0
-_IS_PARTITION: Final = re.compile(r"-partition-\d+$")
 # As many as the admin client has connections.
 CONCURRENT_LOOKUPS: Final = 16
 # Half of them: a client that asks for topics does not wait behind a thousand that are being made.
@@ -281,10 +280,10 @@ class Catalog:
 
     async def log_of(self, partition: str) -> str:
         """Pulsar's topic that holds the entries of a partition. TopicMissing where there is none."""
-        whole, _, index = partition.rpartition("-partition-")
-        name = self.names.from_pulsar(whole)
-        if name is None or index != "0":  # only the first can be a topic without partitions
+        found = self.names.of_partition(partition)
+        if found is None or found[1]:  # only the first can be a topic without partitions
             return partition
+        name, _ = found
         topic = self._topics.get(name)
         partitioned = topic.partitioned if topic is not None else (await self._admin.topics.describe(name.pulsar)).partitions > 0
         return partition if partitioned else name.pulsar
@@ -343,7 +342,7 @@ class Catalog:
                 everything = await self._admin.topics.logs(namespace)
             except (TopicMissing, NotPermitted):  # the other list says so
                 return []
-            known = self._without_partitions[namespace] = (asked_at, [topic for topic in everything if not _IS_PARTITION.search(topic)])
+            known = self._without_partitions[namespace] = (asked_at, [topic for topic in everything if split_partition_name(topic) is None])
         return known[1]
 
     async def _internal(self) -> set[TopicName]:

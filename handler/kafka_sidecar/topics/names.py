@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_sidecar.errors import SidecarError
+from kafka_sidecar.model.partition_name import partition_name, split_partition_name
 
 # Kafka's Topic.validate: these characters, and no more than 249 of them.
 MAX_LENGTH: Final = 249
@@ -55,7 +56,7 @@ class TopicName:
         return f"persistent://{self.tenant}/{self.namespace}/{self.local}"
 
     def partition(self, index: int) -> str:
-        return f"persistent://{self.tenant}/{self.namespace}/{self.local}-partition-{index}"
+        return partition_name(self.pulsar, index)
 
     @property
     def internal(self) -> bool:
@@ -152,6 +153,12 @@ class TopicNames:
         if scoped is None or not (_is_part(scoped["tenant"]) and _is_part(scoped["namespace"])):
             return self.default_namespace, expression
         return f"{scoped['tenant']}/{scoped['namespace']}", scoped["expression"]
+
+    def of_partition(self, partition: str) -> tuple[TopicName, int] | None:
+        """The topic and the number of one of Pulsar's partitions; None where Kafka's clients have no name for it."""
+        found = split_partition_name(partition)
+        name = None if found is None else self.from_pulsar(found[0])
+        return None if found is None or name is None else (name, found[1])
 
     def from_pulsar(self, topic: str) -> TopicName | None:
         """A topic as the admin API lists it; None for what Kafka clients have no name for."""

@@ -47,9 +47,8 @@ async def _open_on_new_leader(services: Services, new_leader: SidecarInfo, parti
 
 
 def _new_leader(services: Services, partition: str) -> SidecarInfo | None:
-    topic, _, index = partition.rpartition("-partition-")
-    name = services.catalog.names.from_pulsar(topic)
-    leader = None if name is None else services.leader(name, int(index))
+    found = services.catalog.names.of_partition(partition)
+    leader = None if found is None else services.leader(*found)
     return None if leader is None or leader == services.fleet.own else services.fleet.peer(leader)
 
 
@@ -58,9 +57,8 @@ async def warm(services: Services, partitions: Sequence[str]) -> None:
     for begin in range(0, len(partitions), AT_ONCE):
         opening = []
         for partition in partitions[begin : begin + AT_ONCE]:
-            topic, _, index = partition.rpartition("-partition-")
-            name = services.catalog.names.from_pulsar(topic)
-            if name is not None and index.isdigit():
+            found = services.catalog.names.of_partition(partition)
+            if found is not None:
                 with contextlib.suppress(TopicMissing):
-                    opening.append(services.partition(name, int(index)))
+                    opening.append(services.partition(*found))
         await asyncio.gather(*(partition.opened() for partition in opening))

@@ -17,6 +17,7 @@ from kafka_sidecar.errors import CommandFailed, EntryUnreadable
 from kafka_sidecar.groups.records import Key, Record, Value
 from kafka_sidecar.groups.records.codec import GroupRecords
 from kafka_sidecar.internal_topics.compacted_topic import CompactedTopic
+from kafka_sidecar.model.partition_name import partition_name
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold, Folded
 from kafka_sidecar.partition.follow.read_entries import base_offset_of, end_before
 from kafka_sidecar.partition.log.entries import Content, read_entry
@@ -223,7 +224,7 @@ async def _group(logs: TopicLogs, config: Config, group: str) -> AsyncIterator[s
     if count == 0:
         raise CommandFailed(f"{topic} was made without partitions: there are no groups in it")
     number = shard_of(group, count)
-    shard = f"{topic}-partition-{number}"
+    shard = partition_name(topic, number)
     log = logs.log(shard, NAME)
     last = (await log.stats()).last
     yield f"shard             {shard}"

@@ -47,13 +47,13 @@ class TopicLogs:
 
     def id_of(self, partition: str) -> uuid.UUID | None:
         """Of the partition's topic as it was looked at last."""
-        name = self.catalog.names.from_pulsar(partition.rpartition("-partition-")[0])
-        topic = None if name is None else self.catalog.remembered(name)
+        found = self.catalog.names.of_partition(partition)
+        topic = None if found is None else self.catalog.remembered(found[0])
         return None if topic is None else topic.topic_id
 
     async def id_now(self, partition: str) -> uuid.UUID | None:
-        name = self.catalog.names.from_pulsar(partition.rpartition("-partition-")[0])
-        return None if name is None else (await self.catalog.look_at(name)).topic_id
+        found = self.catalog.names.of_partition(partition)
+        return None if found is None else (await self.catalog.look_at(found[0])).topic_id
 
     async def moved_start_of(self, partition: str) -> MovedStart | None:
         """Where a client has moved the start of a partition to, through whichever sidecar: its start does not go back."""
@@ -69,26 +69,24 @@ class TopicLogs:
 
     async def config_of(self, partition: str) -> LogConfig:
         """What is asked now of records that are appended to a partition."""
-        name = self.catalog.names.from_pulsar(partition.rpartition("-partition-")[0])
-        if name is None:  # of what Kafka clients have no name for nothing is appended
+        found = self.catalog.names.of_partition(partition)
+        if found is None:  # of what Kafka clients have no name for nothing is appended
             return AS_IT_COMES
-        return self._config(await self.catalog.record_configs(name))
+        return self._config(await self.catalog.record_configs(found[0]))
 
     async def counts_records(self, partition: str) -> bool:
         return await self.counting_of(partition) is Counting.WRITTEN
 
     async def skipped(self, partition: str) -> frozenset[Position]:
-        topic, _, number = partition.rpartition("-partition-")
-        name = self.catalog.names.from_pulsar(topic)
-        return frozenset() if name is None else await self.catalog.skipped(name, int(number))
+        found = self.catalog.names.of_partition(partition)
+        return frozenset() if found is None else await self.catalog.skipped(*found)
 
     async def counting_of(self, partition: str) -> Counting:
         """Whether what is appended to a partition says how many records it has. Entries of format pulsar always do."""
-        topic = partition.rpartition("-partition-")[0]
-        name = self.catalog.names.from_pulsar(topic)
-        if name is None or name.internal or (await self.config_of(partition)).entry_format is not KAFKA:
+        found = self.catalog.names.of_partition(partition)
+        if found is None or found[0].internal or (await self.config_of(partition)).entry_format is not KAFKA:
             return Counting.NOT_NEEDED
-        return await self.replication.counting_of(topic, await self.log_of(partition))
+        return await self.replication.counting_of(found[0].pulsar, await self.log_of(partition))
 
     def config_of_topic(self, topic: Topic) -> LogConfig:
         """The same of a topic as it was looked at."""

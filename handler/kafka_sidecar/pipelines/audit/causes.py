@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kafka_sidecar.kafka_client.topics import Partition
+from kafka_sidecar.model.partition_name import split_partition_name
 
 
 class Cause(NamedTuple):
@@ -21,14 +22,13 @@ def read_causes(text: str) -> dict[Partition, list[Cause]]:
     try:
         found: dict[Partition, list[Cause]] = {}
         for one in json.loads(text)["partitions"]:
-            topic, _, index = str(one["partition"]).rpartition("-partition-")
+            topic, index = split_partition_name(str(one["partition"])) or (str(one["partition"]), 0)
             causes = [
                 Cause(int(finding["first_offset"]), int(finding["last_offset"]), str(finding["kind"]), str(finding["text"]))
                 for finding in one["findings"]
                 if finding["first_offset"] is not None
             ]
-            name = (topic or one["partition"]).rpartition("/")[2]
-            found[name, int(index) if topic else 0] = causes
+            found[topic.rpartition("/")[2], index] = causes
         log_rows(text)
         return found
     except (KeyError, TypeError) as error:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from kafka_sidecar.model.partition_name import split_partition_name
 from kafka_sidecar.pulsar.admin.http import AdminHttp, mapping, path_of, texts
 from kafka_sidecar.pulsar.admin.subscriptions import COMPACTION, mark_delete_position
 from kafka_sidecar.pulsar.entry import CompactionStats, LedgerInfo, LogStats, Position
@@ -200,8 +201,7 @@ def _texts_by_name(found: Any) -> dict[str, str]:
 
 def _by_partition(found: Any) -> dict[int, dict[str, Any]]:
     # While brokers stop, the topic itself may stand among them.
-    indexes = {name: name.rpartition("-partition-")[2] for name in found["partitions"]}
-    return {int(index): mapping(found["partitions"][name]) for name, index in indexes.items() if index.isdigit()}
+    return {split[1]: mapping(stats) for name, stats in found["partitions"].items() if (split := split_partition_name(name)) is not None}
 
 
 def _compacted_ledger(stats: Any) -> int:
