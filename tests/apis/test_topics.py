@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from kafka_sidecar.pulsar.errors import Unavailable
-from kafka_sidecar.topics.catalog import FRESH_SECONDS
+from kafka_sidecar.topics.description import FRESH_SECONDS
 from kafka_sidecar.topics.listing import LISTED_SECONDS
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic

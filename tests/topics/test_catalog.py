@@ -13,7 +13,8 @@ import pytest
 from kafka_sidecar.groups.consumer.members import RequiredTopics
 from kafka_sidecar.pulsar.admin import DescribedTopic
 from kafka_sidecar.pulsar.errors import Refused, TopicMissing, Unavailable
-from kafka_sidecar.topics.catalog import AGAIN_SECONDS, FRESH_SECONDS, GONE_SECONDS, Catalog, NotPartitioned
+from kafka_sidecar.topics.catalog import AGAIN_SECONDS, GONE_SECONDS, Catalog, NotPartitioned
+from kafka_sidecar.topics.description import FRESH_SECONDS
 from kafka_sidecar.topics.id_search import MOVE_SECONDS
 from kafka_sidecar.topics.names import TopicName, TopicNames
 from tests.support.memory_topics import image_of

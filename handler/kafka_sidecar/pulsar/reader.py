@@ -20,6 +20,8 @@ _FAILOVER: Final = 2
 _CUMULATIVE: Final = 1
 # Position −1:−1 as the protocol writes it: unsigned.
 _EARLIEST: Final = 2**64 - 1
+# In one command: a broker counts with Java's int. Only an entry that says it has so many messages asks for as many.
+MOST_PERMITS: Final = 2**30
 
 
 class Reader:
@@ -96,12 +98,15 @@ class Reader:
             raise Unavailable(f"the reader on {self.topic} ended as it began")
 
     def grant(self, permits: int) -> None:
-        if self._open and permits > 0:  # a Flow of 0 is a protocol error
+        if not self._open or permits <= 0:  # a Flow of 0 is a protocol error
+            return
+        while permits:
             command = BaseCommand(type=Type.FLOW)
             command.flow.consumer_id = self._id
-            command.flow.message_permits = permits
+            command.flow.message_permits = min(permits, MOST_PERMITS)
             self._connection.write_command(command)
-            self._connection.flush()  # the broker is idle meanwhile, and there may be much to do before this turn is over
+            permits -= command.flow.message_permits
+        self._connection.flush()  # the broker is idle meanwhile, and there may be much to do before this turn is over
 
     def skip_to(self, position: Position) -> None:
         """Go on behind this entry. A cumulative acknowledgement moves the read position of a reader's cursor forward."""

@@ -23,7 +23,7 @@ from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable, Undescribed
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.topics.deletions import Deletions
-from kafka_sidecar.topics.description import described
+from kafka_sidecar.topics.description import FRESH_SECONDS, described
 from kafka_sidecar.topics.id_search import IdSearch
 from kafka_sidecar.topics.listing import Listing
 from kafka_sidecar.topics.lost_topics import LostTopics
@@ -35,8 +35,6 @@ from kafka_sidecar.topics.skipped import skipped_of, skipping
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
-# Clients request metadata often, and it changes seldom. Partitions that others add show up after this long.
-FRESH_SECONDS: Final = 5.0
 # More are served as well, and looked up more often.
 MAX_TOPICS: Final = 50_000
 # Sidecars look at topics in use each half a minute.
@@ -103,7 +101,7 @@ class Catalog:
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
         self._deletions = Deletions()
         self.lost = LostTopics(self.look_at, clock)
-        self.ids = IdSearch(self.name_of, self._all_names, self.find, self.lost.seconds_in_doubt, clock)
+        self.ids = IdSearch(self, clock)
         self._finding: SingleFlight[TopicName, Topic] = SingleFlight()
         self._logs_in: SingleFlight[str, frozenset[str]] = SingleFlight()
         self._name_listing: SingleFlight[None, list[TopicName]] = SingleFlight()
@@ -240,7 +238,7 @@ class Catalog:
         """As `name_of`, but looks through the namespaces when the id is new here. May raise PulsarError."""
         return await self.ids.find(topic_id)
 
-    async def _all_names(self) -> list[TopicName]:
+    async def all_names(self) -> list[TopicName]:
         neighbours = await asyncio.gather(*map(self._names_in, list(self._neighbours)))
         return [*await self.list_names(), *chain.from_iterable(neighbours)]
 

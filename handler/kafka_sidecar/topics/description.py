@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from kafka_sidecar.pulsar.admin import DescribedTopic, PulsarAdmin
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable, Undescribed
 from kafka_sidecar.topics.names import TopicName
+
+# Clients request metadata often, and it changes seldom. Partitions that others add show up after this long.
+FRESH_SECONDS: Final = 5.0
 
 
 async def described(admin: PulsarAdmin, name: TopicName) -> tuple[DescribedTopic, str]:

@@ -1,30 +1,39 @@
 """Whose id is it? This process knows the ids that it has given to clients; for another one it describes all topics.
 
 All ids that are asked for in one turn of the loop share a search. It goes on when their requests have been answered, and a client that
-asks again joins it.
+asks again joins it. A search that could not settle an id is followed by another, which looks only at what is left: a topic that was
+described since the id was first asked for has another id.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, Protocol
 
 from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.loop.single_flight import SingleFlight
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable, Undescribed
+from kafka_sidecar.telemetry import metrics
+from kafka_sidecar.telemetry.limits import RateLimitedLog
+from kafka_sidecar.topics.description import FRESH_SECONDS
+from kafka_sidecar.topics.lost_topics import LostTopics
 from kafka_sidecar.topics.names import TopicName
+
+log = RateLimitedLog(logging.getLogger(__name__))
 
 # A client asks again and again by the id of a topic that was deleted.
 UNKNOWN_SECONDS: Final = 5.0
-# A partition that moves is back within seconds; until then its topic can't be described. Somewhere one always moves, or is being made, so
-# no id waits for longer.
+# A partition that moves is back within seconds; until then its topic can't be described. No id waits longer for one that is away.
 MOVE_SECONDS: Final = 10.0
+# For a topic that could not be described the last time either, and may hang.
+DOUBTED_SECONDS: Final = 2.0
 # Clients go on asking for a few of them; more would be somebody guessing ids. Some two megabytes.
-MOST_UNKNOWN: Final = 10_000
+MOST_IDS: Final = 10_000
 # As many as the catalogue looks up side by side.
 AT_ONCE: Final = 16
 
@@ -32,49 +41,56 @@ AT_ONCE: Final = 16
 class Described(Protocol):
     @property
     def topic_id(self) -> uuid.UUID: ...
+    @property
+    def learnt_at(self) -> float: ...
+
+
+class Topics(Protocol):
+    """The catalogue, as far as a search needs it."""
+
+    @property
+    def lost(self) -> LostTopics: ...
+    def name_of(self, topic_id: uuid.UUID) -> TopicName | None:
+        """Knows the id of every topic that was described lately."""
+        ...
+
+    def remembered(self, name: TopicName) -> Described | None: ...
+    async def all_names(self) -> Sequence[TopicName]: ...
+    async def find(self, name: TopicName) -> Described: ...
 
 
 class _Search:
-    """Of ids that were asked for together."""
+    """Of ids that were first asked for at one time."""
 
-    __slots__ = ("ids", "left")
+    __slots__ = ("asked_at", "found", "generation", "ids")
 
-    def __init__(self) -> None:
+    def __init__(self, asked_at: float, generation: int) -> None:
+        self.asked_at = asked_at
+        self.generation = generation
         self.ids: set[uuid.UUID] = set()
-        self.left: set[uuid.UUID] = set()
+        self.found: dict[uuid.UUID, TopicName] = {}
 
 
 class IdSearch:
-    def __init__(
-        self,
-        name_of: Callable[[uuid.UUID], TopicName | None],
-        all_names: Callable[[], Awaitable[Sequence[TopicName]]],
-        describe: Callable[[TopicName], Awaitable[Described]],
-        seconds_in_doubt: Callable[[TopicName, float | None], float],
-        clock: Callable[[], float],
-    ) -> None:
-        """`name_of` knows the id of every topic that was described. `seconds_in_doubt`: for how long nobody could describe a topic; it is
-        also given when a look began that could not either.
-        """
-        self._name_of = name_of
-        self._all_names = all_names
-        self._describe = describe
-        self._seconds_in_doubt = seconds_in_doubt
+    def __init__(self, topics: Topics, clock: Callable[[], float]) -> None:
+        self._topics = topics
         self._clock = clock
         self._unknown: OrderedDict[uuid.UUID, float] = OrderedDict()  # until when they are not looked for again
+        self._asked_at: OrderedDict[uuid.UUID, float] = OrderedDict()  # of those that are not settled, for the first time
         self._searches: dict[uuid.UUID, _Search] = {}
-        self._next: _Search | None = None  # begins with the next turn of the loop
+        self._next: dict[float, _Search] = {}  # begin with the next turn of the loop
+        self._generation = 0  # of the namespaces that are searched
         self._running: SingleFlight[_Search, frozenset[uuid.UUID]] = SingleFlight()
 
     async def find(self, topic_id: uuid.UUID) -> TopicName | None:
         """The topic of an id, None where there is none. Unavailable while a topic that may have it is away. May raise PulsarError."""
-        name = self._name_of(topic_id)
+        name = self._topics.name_of(topic_id)
         if name is not None or self.is_unknown(topic_id):
             return name
         search = self._search_for(topic_id)
         if topic_id in await self._running.call(search, partial(self._search, search)):
             raise Unavailable(f"Pulsar can't describe all topics now, and one of them may have the id {topic_id}")
-        return self._name_of(topic_id)
+        return search.found.get(topic_id)
 
     def is_unknown(self, topic_id: uuid.UUID) -> bool:
         """Whether no topic had it a moment ago."""
@@ -83,81 +99,111 @@ class IdSearch:
     def _search_for(self, topic_id: uuid.UUID) -> _Search:
         search = self._searches.get(topic_id)
         if search is None:
-            if len(self._searches) >= MOST_UNKNOWN:
+            if len(self._searches) >= MOST_IDS:
                 raise Unavailable("too many topics are looked for by id")
-            if self._next is None:
-                self._next = _Search()
-            search = self._searches[topic_id] = self._next
+            asked_at = self._asked_at.get(topic_id)
+            if asked_at is None:
+                asked_at = self._clock()
+                _note(self._asked_at, topic_id, asked_at)
+            search = self._next.get(asked_at)
+            if search is None:
+                search = self._next[asked_at] = _Search(asked_at, self._generation)
+            self._searches[topic_id] = search
             search.ids.add(topic_id)
         return search
 
     async def _search(self, search: _Search) -> frozenset[uuid.UUID]:
         """Returns the ids that a topic may have for all that Pulsar says now."""
-        self._next = None
-        search.left = set(search.ids)
+        if self._next.get(search.asked_at) is search:
+            del self._next[search.asked_at]
         try:
-            is_certain = await self._describe_all(iter(await self._all_names()), search.left)
+            is_certain = await self._describe_all(iter(await self._topics.all_names()), search)
         finally:
             for topic_id in search.ids:
-                del self._searches[topic_id]
-        left = frozenset(search.left)
-        if not is_certain:
-            return left
+                if self._searches.get(topic_id) is search:
+                    del self._searches[topic_id]
+        left = search.ids - search.found.keys()
+        if search.generation != self._generation or not is_certain:
+            return frozenset(left)
+        for topic_id in search.ids:
+            self._asked_at.pop(topic_id, None)
         for topic_id in left:
-            self._note_unknown(topic_id)
+            _note(self._unknown, topic_id, self._clock() + UNKNOWN_SECONDS)
         return frozenset()
 
-    async def _describe_all(self, names: Iterator[TopicName], left: set[uuid.UUID]) -> bool:
-        """Whether an id that is `left` then is no topic's. It ends when none is left: then it waits for no topic that is slow."""
+    async def _describe_all(self, names: Iterator[TopicName], search: _Search) -> bool:
+        """Whether an id that is not found then is no topic's. It ends when all are found: then it waits for no topic that is slow."""
         all_found = asyncio.Event()
 
         async def describe_in_turn() -> bool:
             is_certain, pace = True, Pace()
             for name in names:
-                is_certain &= await self._try_to_describe(name, left)
-                if not left:
+                is_certain &= await self._has_another_id(name, search)
+                if len(search.found) == len(search.ids):
                     all_found.set()
                     break
                 await pace.maybe_yield()
             return is_certain
 
         async def describe_side_by_side() -> bool:
-            return all(await asyncio.gather(*(describe_in_turn() for _ in range(AT_ONCE))))
+            async with asyncio.TaskGroup() as group:
+                workers = [group.create_task(describe_in_turn()) for _ in range(AT_ONCE)]
+            return all([worker.result() for worker in workers])
 
         described = asyncio.create_task(describe_side_by_side())
         found = asyncio.create_task(all_found.wait())
         try:
             await asyncio.wait({found, described}, return_when=asyncio.FIRST_COMPLETED)
-            return not left or await described
+            return all_found.is_set() or await described
         finally:
             found.cancel()
             described.cancel()
             await asyncio.gather(found, described, return_exceptions=True)
 
-    async def _try_to_describe(self, name: TopicName, left: set[uuid.UUID]) -> bool:
-        """False where the topic may have one of these ids."""
-        if self._seconds_in_doubt(name, None) >= MOVE_SECONDS:
-            return True  # it is looked at again and again, and is not waited for
-        begun = self._clock()
-        try:
-            left.discard((await self._describe(name)).topic_id)
-        except Undescribed:
-            return self._seconds_in_doubt(name, begun) >= MOVE_SECONDS
-        except (TopicMissing, NotPermitted, Refused):
-            pass
-        except PulsarError:
-            return False
+    async def _has_another_id(self, name: TopicName, search: _Search) -> bool:
+        """False where nobody can say."""
+        known = self._topics.remembered(name)
+        if known is None or known.learnt_at < search.asked_at - FRESH_SECONDS:
+            try:
+                known = await self._described(name)
+            except Undescribed:
+                seconds = self._topics.lost.seconds_in_doubt(name)
+                return (self._clock() - search.asked_at if seconds is None else seconds) >= MOVE_SECONDS
+            except (TopicMissing, NotPermitted, Refused):
+                return True
+            except PulsarError:
+                return False
+            except Exception:
+                metrics.INTERNAL_ERRORS.labels("id_search").inc()
+                log.exception("topic %s could not be described", name.pulsar)
+                return False
+        if known.topic_id in search.ids:
+            search.found[known.topic_id] = name
         return True
 
-    def _note_unknown(self, topic_id: uuid.UUID) -> None:
-        self._unknown[topic_id] = self._clock() + UNKNOWN_SECONDS
-        self._unknown.move_to_end(topic_id)
-        if len(self._unknown) > MOST_UNKNOWN:
-            self._unknown.popitem(last=False)
+    async def _described(self, name: TopicName) -> Described:
+        """A topic that could not be described the last time either is waited for for a moment alone: Pulsar may hang over it."""
+        if not self._topics.lost.may_be_lost(name):
+            return await self._topics.find(name)
+        try:
+            async with asyncio.timeout(DOUBTED_SECONDS):
+                return await self._topics.find(name)
+        except TimeoutError as error:
+            raise Undescribed(f"topic {name.pulsar} is not described in time") from error
 
     def forget_unknown(self) -> None:
         """There are more topics to look through."""
+        self._generation += 1
         self._unknown.clear()
+        self._searches.clear()
+        self._next.clear()
 
     async def close(self) -> None:
         await self._running.close()
+
+
+def _note(table: OrderedDict[uuid.UUID, float], topic_id: uuid.UUID, at: float) -> None:
+    table[topic_id] = at
+    table.move_to_end(topic_id)
+    if len(table) > MOST_IDS:
+        table.popitem(last=False)

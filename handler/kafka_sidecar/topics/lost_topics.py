@@ -15,7 +15,6 @@ half. Topics that are known to be slow have places of their own, so that they de
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -55,9 +54,8 @@ MOST_TOPICS: Final = 10_000
 class _Doubt:
     __slots__ = ("asked_at", "begun_at", "counted_at", "due_at", "is_slow", "last_at", "since", "times")
 
-    def __init__(self, since: float, now: float) -> None:
-        self.since = since
-        self.asked_at = self.last_at = self.counted_at = now
+    def __init__(self, now: float) -> None:
+        self.asked_at = self.since = self.last_at = self.counted_at = now
         self.begun_at = 0.0  # the look that is under way
         self.due_at = now + LOOK_SECONDS
         self.times = 1
@@ -107,27 +105,27 @@ class LostTopics:
 
     def has(self, name: TopicName) -> bool:
         """Whether a topic that could not be described just now is lost. If that is not known yet, it will be."""
-        now = self._clock()
-        doubt = self._doubt(name, now)
-        if doubt is None:
-            return False
-        doubt.asked_at = now
-        return doubt.is_lost
+        doubt = self._doubt(name)
+        return doubt is not None and doubt.is_lost
 
-    def seconds_in_doubt(self, name: TopicName, begun: float | None) -> float:
-        """For how long nobody could describe a topic, as looks say that follow each other. `begun`: when one began that could not."""
-        now = self._clock()
-        doubt = self._doubts.get(name) if begun is None else self._doubt(name, begun)
-        if doubt is None:  # too many are in doubt for one of them to count
-            return 0.0 if begun is None else math.inf
-        doubt.asked_at = now
-        return doubt.last_at - doubt.since if doubt.goes_on(now) else 0.0
+    def seconds_in_doubt(self, name: TopicName) -> float | None:
+        """For how long nobody could describe a topic that could not be described just now either. None where too many are in doubt."""
+        doubt = self._doubt(name)
+        return None if doubt is None else doubt.last_at - doubt.since
 
-    def _doubt(self, name: TopicName, since: float) -> _Doubt | None:
+    def may_be_lost(self, name: TopicName) -> bool:
+        """Whether nobody could describe a topic when it was looked at last."""
+        return name in self._doubts
+
+    def _doubt(self, name: TopicName) -> _Doubt | None:
+        now = self._clock()
         doubt = self._doubts.get(name)
-        if doubt is None and not self._is_closed and len(self._doubts) < MOST_TOPICS:
-            doubt = self._doubts[name] = _Doubt(since, self._clock())
+        if doubt is None:
+            if self._is_closed or len(self._doubts) >= MOST_TOPICS:
+                return None
+            doubt = self._doubts[name] = _Doubt(now)
             self._looking.start()
+        doubt.asked_at = now
         return doubt
 
     def note(self, name: TopicName, begun: float) -> None:

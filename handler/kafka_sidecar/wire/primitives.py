@@ -40,10 +40,10 @@ class reading:
 
 
 def versioned(value: bytes, flexible_since: int) -> tuple[int, Reader]:
-    """The version that a value begins with, and a reader of the rest."""
+    """The version that a value begins with, and a reader of the rest. What is stored may have as many elements as it has bytes."""
     version = int(_VERSION.unpack_from(value)[0])
     reader = FlexibleReader if version >= flexible_since else Reader
-    return version, reader(memoryview(value)[_VERSION.size :])
+    return version, reader(memoryview(value)[_VERSION.size :], max_elements=len(value))
 
 
 def text(value: str | None) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka_sidecar.pulsar.errors import Unavailable
-from kafka_sidecar.topics.catalog import FRESH_SECONDS
+from kafka_sidecar.topics.description import FRESH_SECONDS
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kafka_sidecar.wire.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest

@@ -317,6 +317,24 @@ async def test_the_greatest_is_one_of_the_log_as_it_was_at_one_moment(monkeypatc
     partition.close()
 
 
+async def test_the_greatest_is_found_though_the_start_moves_during_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    partition = open_partition(log := a_log(*[(HOUR_MS, HOUR_MS)] * 50, (HOUR_MS, 2 * HOUR_MS)))
+    await partition.confirmed_end()
+    whole, looks = timestamp_search._greatest_timestamp, 0
+
+    async def looked_through(searched: Partition, log_start: int) -> TimestampAndOffset:
+        nonlocal looks
+        looks += 1
+        partition.on_start_moved(MovedStart(log.entries[looks].position, looks))
+        log.write(batch(b"later", timestamp=HOUR_MS))
+        return await whole(searched, log_start)
+
+    monkeypatch.setattr(timestamp_search, "_greatest_timestamp", looked_through)
+    assert await greatest_timestamp(partition) == TimestampAndOffset(50, 2 * HOUR_MS)
+    assert looks <= 2
+    partition.close()
+
+
 async def test_a_record_that_is_deleted_meanwhile_is_not_waited_for_while_pulsar_is_away() -> None:
     partition = open_partition(a_log((HOUR_MS, HOUR_MS), (HOUR_MS + 1, HOUR_MS + 1)))
     await partition.opened()

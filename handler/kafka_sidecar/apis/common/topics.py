@@ -16,7 +16,8 @@ from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.telemetry.limits import RateLimitedLog
-from kafka_sidecar.topics.catalog import FRESH_SECONDS, Catalog, Topic
+from kafka_sidecar.topics.catalog import Catalog, Topic
+from kafka_sidecar.topics.description import FRESH_SECONDS
 from kafka_sidecar.topics.listing import LISTED_SECONDS
 from kafka_sidecar.topics.names import InvalidTopicName, TopicName
 from kafka_sidecar.wire.error_code import ErrorCode

@@ -165,8 +165,12 @@ async def _search(
             begun, end = loop.time(), await partition.confirmed_end()
             found = await search(searched_to, end) if searched_to < end else NOT_FOUND
             began, start = start, await partition.confirmed_start()
-            # A greater one may have come when the log still began with the greatest.
-            if found != NOT_FOUND and found.offset >= start and (start == began or key != MAX_TIMESTAMP):
+            if found != NOT_FOUND and found.offset >= start and start != began and key == MAX_TIMESTAMP:
+                # A greater one may have come while the log still began with the greatest.
+                behind, end = end, await partition.confirmed_end()
+                later = await search(behind, end) if behind < end else NOT_FOUND
+                found, start = max(found, later, key=_by_greatness), await partition.confirmed_start()
+            if found != NOT_FOUND and found.offset >= start:
                 return Searched(found, end)
             # If the start has moved, the log is searched again: the record that was found may be gone. If a search without a result has
             # lasted for long, what was written meanwhile is searched, too: a client that hears of no such record passes over it.
@@ -271,6 +275,11 @@ async def _greatest_timestamp(partition: PartitionForSearch, log_start: int) -> 
     return best
 
 
+def _by_greatness(one: TimestampAndOffset) -> tuple[int, int]:
+    """The first of several that are equal is the greatest."""
+    return one.timestamp, -one.offset
+
+
 class _Candidate(NamedTuple):
     """A batch, by what its header says. The greatest is looked at first, the first of several that are equal."""
 
@@ -286,7 +295,7 @@ async def _greatest_in(partition: PartitionForSearch, stretch: Stretch, log_star
         for candidate in candidates:
             if candidate < (best.timestamp, -best.offset):
                 return best
-            best = max(best, await _greatest_served(partition, -candidate.negated_offset), key=lambda one: (one.timestamp, -one.offset))
+            best = max(best, await _greatest_served(partition, -candidate.negated_offset), key=_by_greatness)
         if len(candidates) < MOST_CANDIDATES:
             return best
         below = candidates[-1]
