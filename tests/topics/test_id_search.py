@@ -37,8 +37,9 @@ class Topics:
         self.listing_seconds = 0.0
         self.listings = self.looks = self.most_at_once = self._at_once = 0
         self.described: dict[TopicName, Described] = {}
+        self.is_full = False
         self.lost = LostTopics(self.find, self.clock)
-        self.search = IdSearch(cast(Any, self), self.clock)
+        self.search = IdSearch(cast(Any, self), lambda: self.is_full, self.clock)
 
     def name_of(self, topic_id: uuid.UUID) -> TopicName | None:
         return self.ids.get(topic_id)
@@ -216,6 +217,23 @@ def test_a_look_that_had_to_wait_is_no_doubt() -> None:
         topics.away.clear()
         topics.seconds.clear()
         assert await topics.search.find(MINE) == NAME
+        await topics.lost.close()
+
+    in_virtual_time(play())
+
+
+def test_a_look_that_has_no_place_says_nothing() -> None:
+    """The topic was away for long, and is back. It can't be asked for in time."""
+
+    async def play() -> None:
+        topics = Topics()
+        topics.away[OTHER] = Undescribed("its broker is gone")
+        with pytest.raises(Unavailable):
+            await topics.search.find(STALE)
+        await asyncio.sleep(2 * MOVE_SECONDS)
+        topics.seconds[OTHER], topics.is_full = DOUBTED_SECONDS + 1, True
+        with pytest.raises(Unavailable):
+            await topics.search.find(STALE)
         await topics.lost.close()
 
     in_virtual_time(play())

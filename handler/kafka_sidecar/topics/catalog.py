@@ -101,12 +101,12 @@ class Catalog:
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
         self._deletions = Deletions()
         self.lost = LostTopics(self.look_at, clock)
-        self.ids = IdSearch(self, clock)
         self._finding: SingleFlight[TopicName, Topic] = SingleFlight()
         self._logs_in: SingleFlight[str, frozenset[str]] = SingleFlight()
         self._name_listing: SingleFlight[None, list[TopicName]] = SingleFlight()
         self._creating: SingleFlight[TopicName, Topic] = SingleFlight()
         self._lookups = asyncio.Semaphore(CONCURRENT_LOOKUPS)
+        self.ids = IdSearch(self, self._lookups.locked, clock)
         self._creations = asyncio.Semaphore(CONCURRENT_CREATIONS)
         self._parsed: dict[str, TopicName | None] = {}  # names as Pulsar lists them
         self._without_partitions: dict[str, tuple[float, list[str]]] = {}  # by namespace, and when it was asked

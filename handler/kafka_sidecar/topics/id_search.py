@@ -50,6 +50,7 @@ class Topics(Protocol):
 
     @property
     def lost(self) -> LostTopics: ...
+
     def name_of(self, topic_id: uuid.UUID) -> TopicName | None:
         """Knows the id of every topic that was described lately."""
         ...
@@ -72,8 +73,10 @@ class _Search:
 
 
 class IdSearch:
-    def __init__(self, topics: Topics, clock: Callable[[], float]) -> None:
+    def __init__(self, topics: Topics, has_no_place: Callable[[], bool], clock: Callable[[], float]) -> None:
+        """`has_no_place`: whether a look at a topic has to wait for others."""
         self._topics = topics
+        self._has_no_place = has_no_place
         self._clock = clock
         self._unknown: OrderedDict[uuid.UUID, float] = OrderedDict()  # until when they are not looked for again
         self._asked_at: OrderedDict[uuid.UUID, float] = OrderedDict()  # of those that are not settled, for the first time
@@ -189,6 +192,8 @@ class IdSearch:
             async with asyncio.timeout(DOUBTED_SECONDS):
                 return await self._topics.find(name)
         except TimeoutError as error:
+            if self._has_no_place():  # it was not asked for yet
+                raise Unavailable("too many topics are looked up") from error
             raise Undescribed(f"topic {name.pulsar} is not described in time") from error
 
     def forget_unknown(self) -> None:
