@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import uuid
+from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
 import pytest
@@ -36,16 +37,13 @@ class Topics:
         self.seconds: dict[TopicName, float] = {}  # until Pulsar answers
         self.listing_seconds = 0.0
         self.listings = self.looks = self.most_at_once = self._at_once = 0
-        self.described: dict[TopicName, Described] = {}
+        self.id_of = {NAME: MINE}
         self.is_full = False
         self.lost = LostTopics(self.find, self.clock)
         self.search = IdSearch(cast(Any, self), lambda: self.is_full, self.clock)
 
     def name_of(self, topic_id: uuid.UUID) -> TopicName | None:
         return self.ids.get(topic_id)
-
-    def remembered(self, name: TopicName) -> Described | None:
-        return self.described.get(name)
 
     async def all_names(self) -> list[TopicName]:
         self.listings += 1
@@ -66,7 +64,7 @@ class Topics:
             self.lost.note(name, begun)
             raise self.away[name]
         self.lost.forget(name)
-        described = self.described[name] = Described(MINE if name == NAME else uuid.uuid5(MINE, name.local), self.clock())
+        described = Described(self.id_of.get(name) or uuid.uuid5(MINE, name.local), self.clock())
         self.ids[described.topic_id] = name
         return described
 
@@ -172,10 +170,10 @@ def test_no_id_waits_for_longer_than_a_move_takes_however_many_there_are(count: 
         topics = Topics()
         topics.away[OTHER] = Undescribed("its log is gone")
         for number in range(count):
-            for table in (topics.search._unknown, topics.search._asked_at):
-                id_search._note(table, uuid.UUID(int=10 + number), topics.clock())
+            id_search._note(topics.search._unknown, uuid.UUID(int=10 + number), topics.clock())
+            topics.search._asked_at(uuid.UUID(int=10 + number))
         assert MOVE_SECONDS <= await topics.asked_until_settled(STALE, 0.1) < 2 * MOVE_SECONDS
-        assert max(len(topics.search._unknown), len(topics.search._asked_at)) <= MOST_IDS
+        assert max(len(topics.search._unknown), len(topics.search._asked)) <= MOST_IDS
         await topics.lost.close()
 
     in_virtual_time(play())
@@ -260,6 +258,85 @@ async def move_in_turn(topics: Topics) -> None:
     for round_ in itertools.count():
         topics.away = dict.fromkeys(topics.names[round_ % 10 :: 10], Undescribed("its partition moves"))
         await asyncio.sleep(1.5)
+
+
+@pytest.mark.parametrize("every", [0.25, 0.5, 0.9])
+def test_while_topics_are_being_made_an_id_is_settled(every: float) -> None:
+    """A new one can't be described for a second. It can't have an id that was asked for before it was made."""
+
+    async def play() -> None:
+        topics = Topics()
+        making = asyncio.create_task(make_in_turn(topics, every))
+        await asyncio.sleep(1)
+        assert await topics.asked_until_settled(STALE, 0.1) < 2 * MOVE_SECONDS
+        making.cancel()
+        await topics.lost.close()
+
+    in_virtual_time(play())
+
+
+async def make_in_turn(topics: Topics, every: float) -> None:
+    for number in itertools.count():
+        name = TopicName("public", "default", f"new{number}")
+        topics.names = [*topics.names, name]
+        topics.away[name] = Undescribed("its log is not there yet")
+        asyncio.get_running_loop().call_later(1.0, topics.away.pop, name)
+        await asyncio.sleep(every)
+
+
+@pytest.mark.parametrize("seconds", [6.0, 20.0, 3_600.0])
+def test_a_topic_that_was_made_again_before_is_found_however_late_the_client_asks_again(seconds: float) -> None:
+    """What was known of it a moment before the first question counts for that moment."""
+
+    async def play() -> None:
+        topics = Topics()
+        topics.id_of[NAME] = uuid.UUID(int=7)
+        await topics.search.find(uuid.UUID(int=7))
+        await asyncio.sleep(2)
+        topics.id_of[NAME], topics.away[OTHER] = MINE, Undescribed("its partition moves")
+        with suppress(Unavailable):
+            await topics.search.find(MINE)
+        topics.away.clear()
+        await asyncio.sleep(seconds)
+        assert await topics.search.find(MINE) == NAME
+        await topics.lost.close()
+
+    in_virtual_time(play())
+
+
+def test_an_id_that_was_asked_for_long_ago_is_asked_for_anew() -> None:
+    """Of too many topics in doubt none is doubted, so the time since the first question decides."""
+
+    async def play() -> None:
+        topics = Topics()
+        for _ in range(2):
+            topics.away[NAME] = Undescribed("its partition moves")
+            with pytest.raises(Unavailable):
+                await topics.search.find(MINE)
+            await asyncio.sleep(1_800)
+        await topics.lost.close()
+
+    monkeypatched = pytest.MonkeyPatch()
+    monkeypatched.setattr(lost_topics, "MOST_TOPICS", 0)
+    in_virtual_time(play())
+    monkeypatched.undo()
+
+
+def test_ids_that_were_first_asked_for_in_one_second_are_searched_together_again() -> None:
+    async def play() -> None:
+        topics = Topics()
+        topics.away[OTHER] = Undescribed("its partition moves")
+        ids = [uuid.UUID(int=10 + number) for number in range(300)]
+        for topic_id in ids:
+            with pytest.raises(Unavailable):
+                await topics.search.find(topic_id)
+            await asyncio.sleep(0.003)
+        listings = topics.listings
+        await asyncio.gather(*map(topics.search.find, ids), return_exceptions=True)
+        assert topics.listings <= listings + 2
+        await topics.lost.close()
+
+    in_virtual_time(play())
 
 
 def test_a_namespace_that_becomes_known_during_a_search_is_looked_through() -> None:

@@ -23,7 +23,7 @@ from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable, Undescribed
 from kafka_sidecar.telemetry.limits import RateLimitedLog
 from kafka_sidecar.topics.deletions import Deletions
-from kafka_sidecar.topics.description import FRESH_SECONDS, described
+from kafka_sidecar.topics.description import FRESH_SECONDS, UNPARTITIONED_SECONDS, described
 from kafka_sidecar.topics.id_search import IdSearch
 from kafka_sidecar.topics.listing import Listing
 from kafka_sidecar.topics.lost_topics import LostTopics
@@ -47,8 +47,6 @@ GONE_SECONDS: Final = 60.0
 AGAIN_SECONDS: Final = 2.0
 # Clients go on asking for a few of them; more would be somebody guessing names.
 MAX_GONE: Final = 1_000
-# A listing of topics without partitions may be so old: of ten thousand topics with sixteen partitions it has ten megabytes.
-UNPARTITIONED_SECONDS: Final = 10.0
 # As many as the admin client has connections.
 CONCURRENT_LOOKUPS: Final = 16
 # Half of them: a client that asks for topics does not wait behind a thousand that are being made.
@@ -240,7 +238,8 @@ class Catalog:
 
     async def all_names(self) -> list[TopicName]:
         neighbours = await asyncio.gather(*map(self._names_in, list(self._neighbours)))
-        return [*await self.list_names(), *chain.from_iterable(neighbours)]
+        names = await self._name_listing.call_after(None, self._list_names)
+        return [*names, *chain.from_iterable(neighbours)]
 
     def has_neighbour(self, namespace: str) -> None:
         """A sidecar that has this namespace for its own passes requests on to this one."""

@@ -11,6 +11,8 @@ from kafka_sidecar.topics.names import TopicName
 
 # Clients request metadata often, and it changes seldom. Partitions that others add show up after this long.
 FRESH_SECONDS: Final = 5.0
+# A listing of topics without partitions may be so old: of ten thousand topics with sixteen partitions it has ten megabytes.
+UNPARTITIONED_SECONDS: Final = 10.0
 
 
 async def described(admin: PulsarAdmin, name: TopicName) -> tuple[DescribedTopic, str]:

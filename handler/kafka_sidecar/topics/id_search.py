@@ -1,30 +1,33 @@
 """Whose id is it? This process knows the ids that it has given to clients; for another one it describes all topics.
 
-All ids that are asked for in one turn of the loop share a search. It goes on when their requests have been answered, and a client that
-asks again joins it. A search that could not settle an id is followed by another, which looks only at what is left: a topic that was
-described since the id was first asked for has another id.
+Ids that are asked for together share a search. It goes on when their requests have been answered, and a client that asks again joins it.
+A search that could not settle an id is followed by another, which looks only at what is left: a topic that was described since the id was
+first asked for has another one, and so has a topic that has come since.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from kafka_sidecar.loop.pace import Pace
 from kafka_sidecar.loop.single_flight import SingleFlight
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable, Undescribed
 from kafka_sidecar.telemetry import metrics
 from kafka_sidecar.telemetry.limits import RateLimitedLog
-from kafka_sidecar.topics.description import FRESH_SECONDS
+from kafka_sidecar.topics.description import FRESH_SECONDS, UNPARTITIONED_SECONDS
 from kafka_sidecar.topics.lost_topics import LostTopics
 from kafka_sidecar.topics.names import TopicName
 
 log = RateLimitedLog(logging.getLogger(__name__))
+
+T = TypeVar("T")
 
 # A client asks again and again by the id of a topic that was deleted.
 UNKNOWN_SECONDS: Final = 5.0
@@ -32,6 +35,10 @@ UNKNOWN_SECONDS: Final = 5.0
 MOVE_SECONDS: Final = 10.0
 # For a topic that could not be described the last time either, and may hang.
 DOUBTED_SECONDS: Final = 2.0
+# A client that waits for an answer asks again within a second or two.
+ASKED_SECONDS: Final = 20.0
+# A namespace that can't be listed for a moment looks as if it were empty.
+UNLISTED_SECONDS: Final = 600.0
 # Clients go on asking for a few of them; more would be somebody guessing ids. Some two megabytes.
 MOST_IDS: Final = 10_000
 # As many as the catalogue looks up side by side.
@@ -55,13 +62,36 @@ class Topics(Protocol):
         """Knows the id of every topic that was described lately."""
         ...
 
-    def remembered(self, name: TopicName) -> Described | None: ...
-    async def all_names(self) -> Sequence[TopicName]: ...
+    async def all_names(self) -> Sequence[TopicName]:
+        """As a listing has them that begins now."""
+        ...
+
     async def find(self, name: TopicName) -> Described: ...
 
 
+class _Listed:
+    """What is known of a topic that a listing had. It was made after `since`: a listing that began then did not have it."""
+
+    __slots__ = ("described_at", "last_at", "since", "topic_id")
+
+    def __init__(self, since: float, now: float) -> None:
+        self.since = since
+        self.last_at = now
+        self.described_at = -math.inf
+        self.topic_id: uuid.UUID | None = None
+
+    def has_id_as_of(self, asked_at: float, now: float) -> bool:
+        """Whether it is known which id it had when that was asked, or a moment ago."""
+        return self.described_at >= asked_at or now - self.described_at < FRESH_SECONDS
+
+
+class _Asked(NamedTuple):
+    first_at: float
+    last_at: float
+
+
 class _Search:
-    """Of ids that were first asked for at one time."""
+    """Of ids that were first asked for in one second."""
 
     __slots__ = ("asked_at", "found", "generation", "ids")
 
@@ -79,7 +109,9 @@ class IdSearch:
         self._has_no_place = has_no_place
         self._clock = clock
         self._unknown: OrderedDict[uuid.UUID, float] = OrderedDict()  # until when they are not looked for again
-        self._asked_at: OrderedDict[uuid.UUID, float] = OrderedDict()  # of those that are not settled, for the first time
+        self._asked: OrderedDict[uuid.UUID, _Asked] = OrderedDict()  # those that are not settled
+        self._listed: dict[TopicName, _Listed] = {}
+        self._listed_at = -math.inf  # when the last listing began that has ended
         self._searches: dict[uuid.UUID, _Search] = {}
         self._next: dict[float, _Search] = {}  # begin with the next turn of the loop
         self._generation = 0  # of the namespaces that are searched
@@ -104,10 +136,7 @@ class IdSearch:
         if search is None:
             if len(self._searches) >= MOST_IDS:
                 raise Unavailable("too many topics are looked for by id")
-            asked_at = self._asked_at.get(topic_id)
-            if asked_at is None:
-                asked_at = self._clock()
-                _note(self._asked_at, topic_id, asked_at)
+            asked_at = self._asked_at(topic_id)
             search = self._next.get(asked_at)
             if search is None:
                 search = self._next[asked_at] = _Search(asked_at, self._generation)
@@ -115,12 +144,23 @@ class IdSearch:
             search.ids.add(topic_id)
         return search
 
+    def _asked_at(self, topic_id: uuid.UUID) -> float:
+        """When the client began to ask for it: the end of that second, so that ids have a search in common."""
+        now = self._clock()
+        asked = self._asked.get(topic_id)
+        first_at = now if asked is None or now - asked.last_at > ASKED_SECONDS else asked.first_at
+        _note(self._asked, topic_id, _Asked(first_at, now))
+        return math.ceil(first_at)
+
     async def _search(self, search: _Search) -> frozenset[uuid.UUID]:
         """Returns the ids that a topic may have for all that Pulsar says now."""
         if self._next.get(search.asked_at) is search:
             del self._next[search.asked_at]
         try:
-            is_certain = await self._describe_all(iter(await self._topics.all_names()), search)
+            begun = self._clock()
+            names = await self._topics.all_names()
+            await self._note_listed(names, begun)
+            is_certain = await self._describe_all(iter(names), search)
         finally:
             for topic_id in search.ids:
                 if self._searches.get(topic_id) is search:
@@ -129,10 +169,23 @@ class IdSearch:
         if search.generation != self._generation or not is_certain:
             return frozenset(left)
         for topic_id in search.ids:
-            self._asked_at.pop(topic_id, None)
+            self._asked.pop(topic_id, None)
         for topic_id in left:
             _note(self._unknown, topic_id, self._clock() + UNKNOWN_SECONDS)
         return frozenset()
+
+    async def _note_listed(self, names: Sequence[TopicName], begun: float) -> None:
+        now, pace = self._clock(), Pace()
+        since = self._listed_at if self._listed_at < begun else -math.inf
+        for name in names:
+            listed = self._listed.get(name)
+            if listed is None:
+                listed = self._listed[name] = _Listed(since, now)
+            listed.last_at = now
+            await pace.maybe_yield()
+        self._listed_at = max(self._listed_at, begun)
+        if len(self._listed) > len(names):
+            self._listed = {name: listed for name, listed in self._listed.items() if now - listed.last_at < UNLISTED_SECONDS}
 
     async def _describe_all(self, names: Iterator[TopicName], search: _Search) -> bool:
         """Whether an id that is not found then is no topic's. It ends when all are found: then it waits for no topic that is slow."""
@@ -165,10 +218,12 @@ class IdSearch:
 
     async def _has_another_id(self, name: TopicName, search: _Search) -> bool:
         """False where nobody can say."""
-        known = self._topics.remembered(name)
-        if known is None or known.learnt_at < search.asked_at - FRESH_SECONDS:
+        listed = self._listed.get(name) or _Listed(-math.inf, self._clock())
+        if listed.since > search.asked_at + UNPARTITIONED_SECONDS:  # made after it was asked for, though a listing may be so old
+            return True
+        if not listed.has_id_as_of(search.asked_at, self._clock()):
             try:
-                known = await self._described(name)
+                described = await self._described(name)
             except Undescribed:
                 seconds = self._topics.lost.seconds_in_doubt(name)
                 return (self._clock() - search.asked_at if seconds is None else seconds) >= MOVE_SECONDS
@@ -180,8 +235,9 @@ class IdSearch:
                 metrics.INTERNAL_ERRORS.labels("id_search").inc()
                 log.exception("topic %s could not be described", name.pulsar)
                 return False
-        if known.topic_id in search.ids:
-            search.found[known.topic_id] = name
+            listed.described_at, listed.topic_id = described.learnt_at, described.topic_id
+        if listed.topic_id in search.ids:
+            search.found[listed.topic_id] = name
         return True
 
     async def _described(self, name: TopicName) -> Described:
@@ -199,6 +255,7 @@ class IdSearch:
     def forget_unknown(self) -> None:
         """There are more topics to look through."""
         self._generation += 1
+        self._listed_at = -math.inf
         self._unknown.clear()
         self._searches.clear()
         self._next.clear()
@@ -207,8 +264,8 @@ class IdSearch:
         await self._running.close()
 
 
-def _note(table: OrderedDict[uuid.UUID, float], topic_id: uuid.UUID, at: float) -> None:
-    table[topic_id] = at
+def _note(table: OrderedDict[uuid.UUID, T], topic_id: uuid.UUID, value: T) -> None:
+    table[topic_id] = value
     table.move_to_end(topic_id)
     if len(table) > MOST_IDS:
         table.popitem(last=False)

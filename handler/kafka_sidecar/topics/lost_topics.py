@@ -111,7 +111,9 @@ class LostTopics:
     def seconds_in_doubt(self, name: TopicName) -> float | None:
         """For how long nobody could describe a topic that could not be described just now either. None where too many are in doubt."""
         doubt = self._doubt(name)
-        return None if doubt is None else doubt.last_at - doubt.since
+        if doubt is None:
+            return None
+        return doubt.last_at - doubt.since if doubt.goes_on(self._clock()) else 0.0
 
     def may_be_lost(self, name: TopicName) -> bool:
         """Whether nobody could describe a topic when it was looked at last."""
