@@ -15,7 +15,7 @@ SECONDS: Final = 60.0
 MUTANTS: Final = {
     "tells-of-itself-alone": Mutant(
         "clients are told of no other node",
-        "kafka_sidecar.apis.common.nodes._told",
+        "kafka_sidecar.apis.common.nodes._reachable",
         lambda original: lambda services, client, _: original(services, client, [services.fleet.own]),
     ),
     "overtakes-a-refused-batch": Mutant(
