@@ -16,7 +16,7 @@ from kafka_sidecar.apis.state.fetch_session_cache import FetchSessionCache
 from kafka_sidecar.apis.state.promise import settled
 from kafka_sidecar.apis.state.refused_batches import RefusedBatches
 from kafka_sidecar.config import GroupsConfig, KafkaConfig, TransactionsConfig
-from kafka_sidecar.coordination.term import Phase
+from kafka_sidecar.coordination.term import Phase, Term
 from kafka_sidecar.fleet.fleet import View
 from kafka_sidecar.fleet.member import Member
 from kafka_sidecar.groups.coordinator import Coordinator
@@ -218,22 +218,39 @@ class MemoryAdmin:
         return ["standalone"]
 
 
-class LocalGroups:
+class LocalLeaders:
+    """All keys are of one shard, which this sidecar leads."""
+
+    coordinator: Any
+
+    def ensure_candidate(self) -> None:
+        pass
+
+    @property
+    def _term(self) -> Term[Any]:
+        term: Term[Any] = self.coordinator.shards[0].term
+        return term
+
+    def is_here(self, key: str) -> bool:
+        return self._term.phase is Phase.LEADING
+
+    def is_loading(self, key: str) -> bool:
+        return self._term.phase is Phase.LOADING
+
+    async def loaded(self, key: str, until: float | None) -> None:
+        await self._term.loaded(until)
+
+    async def leader(self, key: str) -> SidecarInfo | None:
+        return None
+
+
+class LocalGroups(LocalLeaders):
     """Groups that are all coordinated here."""
 
     def __init__(self, config: GroupsConfig, now: Any, catalog: Catalog, offsets: MemoryOffsets) -> None:
         self.coordinator = Coordinator(config, now, catalog.canonical, TopicsImage(catalog), lambda key, value: None)
         self.coordinator.begin([("__consumer_offsets-0", offsets.open)])
         self.leaders = self
-
-    def ensure_candidate(self) -> None:
-        pass
-
-    def is_here(self, group_id: str) -> bool:
-        return self.coordinator.shards[0].term.phase is Phase.LEADING
-
-    async def leader(self, group_id: str) -> SidecarInfo | None:
-        return None
 
     async def candidate(self) -> None: ...
 
@@ -258,7 +275,7 @@ class LocalGroups:
         return Node(1, *own)
 
 
-class LocalTransactions:
+class LocalTransactions(LocalLeaders):
     """Transactional ids that are all coordinated here."""
 
     def __init__(
@@ -270,17 +287,8 @@ class LocalTransactions:
         self.coordinator.begin([("__transaction_state-0", log.open)])
         self.leaders = self
 
-    def ensure_candidate(self) -> None:
-        pass
-
     async def known_leaders(self) -> list[SidecarInfo]:
         return []
-
-    def is_here(self, transactional_id: str) -> bool:
-        return self.coordinator.shards[0].term.phase is Phase.LEADING
-
-    async def leader(self, transactional_id: str) -> SidecarInfo | None:
-        return None
 
     async def all(self) -> list[SidecarInfo]:
         return []

@@ -14,8 +14,7 @@ that no topic has is UNKNOWN_TOPIC_ID; while that can't be learnt it is COORDINA
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
@@ -30,6 +29,7 @@ from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -58,30 +58,30 @@ def _unknown(services: Services, request: OffsetCommitRequest) -> list[TopicName
 
 
 async def _handle(services: Services, call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    topics = [(requested_topic(services, topic.name, topic.topic_id), topic.partitions) for topic in request.topics]
+    topics = [(_requested(services, topic), topic.partitions) for topic in request.topics]
     offsets, refused = committed_offsets(services, topics)
     knows_epochs = call.version >= MEMBER_EPOCH_SINCE
     committer = Committer(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch, knows_epochs)
     commit = Commit(request.group_id, committer, request.retention_time_ms, offsets)
     errors = await services.groups.coordinator.commit(commit)
-    return _response(topics, errors | refused, partial(_error_of_all, services))
+    return _response(topics, errors | refused)
 
 
-def _error_of_all(services: Services, requested: RequestedTopic) -> ErrorCode:
-    """While Pulsar can't say whether a topic has the id, the client tries again."""
-    is_open = requested.topic_id is not None and not services.catalog.ids.is_unknown(requested.topic_id)
-    return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_open and requested.error is ErrorCode.UNKNOWN_TOPIC_ID else requested.error
+def _requested(services: Services, topic: OffsetCommitRequestTopic) -> RequestedTopic:
+    """While Pulsar can't say whether a topic has the id, the client is to try again."""
+    requested = requested_topic(services, topic.name, topic.topic_id)
+    if requested.error is ErrorCode.UNKNOWN_TOPIC_ID and topic.topic_id and not services.catalog.ids.is_unknown(topic.topic_id):
+        return requested._replace(error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    return requested
 
 
-def _response(
-    topics: Topics, errors: Mapping[TopicPartition, ErrorCode], error_of_all: Callable[[RequestedTopic], ErrorCode]
-) -> OffsetCommitResponse:
+def _response(topics: Topics, errors: Mapping[TopicPartition, ErrorCode]) -> OffsetCommitResponse:
     responses = []
     for requested, partitions in topics:
         answers = []
         for partition in partitions:
             at = requested.partition(partition.partition_index)
-            error = error_of_all(requested) if at is None else errors[at]
+            error = requested.error if at is None else errors[at]
             answers.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error))
         responses.append(OffsetCommitResponseTopic(name=requested.name, topic_id=requested.topic_id, partitions=answers))
     return OffsetCommitResponse(topics=responses)

@@ -124,11 +124,11 @@ class Directory:
 
     def advertised(self, own: Address) -> list[SidecarInfo]:
         """The other sidecars that Metadata may name: they advertise an address under a node id that nobody else has."""
-        told = [other for other in self._others.values() if other.advertised]
+        advertised = [other for other in self._others.values() if other.advertised]
         shared = self.shared_nodes(own)
         if shared:
-            self._say_what_is_shared(own, [other for other in told if other.node_id in shared])
-        return [other for other in told if other.node_id not in shared and other.node_id != own.node_id]
+            self._say_what_is_shared(own, [other for other in advertised if other.node_id in shared])
+        return [other for other in advertised if other.node_id not in shared and other.node_id != own.node_id]
 
     def shared_nodes(self, own: Address) -> Collection[int]:
         """The node ids that several sidecars have."""
@@ -186,9 +186,9 @@ class Directory:
         self._failure = None
         before = self._others
         self._leaders = {index: leader for index, one in stats.items() if (leader := active_consumer(one, self._subscription)) is not None}
-        self._listed = {index: frozenset(one.name for one in candidates(told, self._subscription)) for index, told in stats.items()}
-        listed = {one.name: one for stats_ in stats.values() for one in candidates(stats_, self._subscription)}
-        visitors = [one for told in stats.values() for one in candidates(told, VISITORS)]
+        self._listed = {index: frozenset(one.name for one in candidates(of_shard, self._subscription)) for index, of_shard in stats.items()}
+        listed = {one.name: one for of_shard in stats.values() for one in candidates(of_shard, self._subscription)}
+        visitors = [one for of_shard in stats.values() for one in candidates(of_shard, VISITORS)]
         self._visitors = [one for one in visitors if one.name != self._own_name]
         self._lists_visit = len(self._visitors) < len(visitors) if 0 in stats else None
         is_listed = listed.pop(self._own_name, None) is not None

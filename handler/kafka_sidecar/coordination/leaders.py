@@ -158,6 +158,15 @@ class Leaders:
         """Whether the key is coordinated here, as far as this sidecar knows."""
         return bool(self._shards) and self._shards.of(key).term.phase is not Phase.WAITING
 
+    def is_loading(self, key: str) -> bool:
+        """Whether this sidecar reads what is stored of the key's shard before it coordinates it."""
+        return bool(self._shards) and self._shards.of(key).term.phase is Phase.LOADING
+
+    async def loaded(self, key: str, until: float | None) -> None:
+        """Wait while the key's shard loads here, at most until then by the loop's clock; without a pause if it does not load."""
+        if self.is_loading(key):
+            await self._shards.of(key).term.loaded(until)
+
     async def leader(self, key: str) -> SidecarInfo | None:
         """The other sidecar that coordinates a key, None when it is this one; CoordinatorError while there is none."""
         await self._candidate()

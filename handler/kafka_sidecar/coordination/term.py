@@ -205,10 +205,12 @@ class Term(Generic[R]):
 
     # --- for who serves requests
 
-    async def loaded(self, seconds: float) -> None:
-        """Wait while the log is read, at most so long."""
+    async def loaded(self, until: float | None) -> None:
+        """Wait while the log is read, at most until then by the loop's clock; without a pause if it is not being read."""
+        if self.phase is not Phase.LOADING:
+            return
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout_at(until):
                 await self._not_loading.wait()
         except TimeoutError:
             pass

@@ -1,8 +1,8 @@
 """Whose id is it? This process knows the ids that it has given to clients; for another one it describes all topics.
 
-Ids that are asked for together share a search. It goes on when their requests have been answered, and a client that asks again joins it.
-A search that could not settle an id is followed by another, which looks only at what is left: a topic that was described since the id was
-first asked for has another one, and so has a topic that has come since.
+Ids that clients ask for together share a search. The search goes on when their requests have been answered, and a client that asks again
+joins it. A search that could not settle an id is followed by another, which looks only at the topics that are left: a topic that the
+sidecar has described since a client first asked for the id has another id, and so has a topic that was made since.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class _Listed:
         self.topic_id: uuid.UUID | None = None
 
     def has_id_as_of(self, asked_at: float, now: float) -> bool:
-        """Whether it is known which id it had when that was asked, or a moment ago."""
+        """Whether the sidecar knows which id the topic had when the client asked, or a moment ago."""
         return self.described_at >= asked_at or now - self.described_at < FRESH_SECONDS
 
 
@@ -91,7 +91,7 @@ class _Asked(NamedTuple):
 
 
 class _Search:
-    """Of ids that were first asked for in one second."""
+    """A search for all ids for which clients first asked in one second."""
 
     __slots__ = ("asked_at", "found", "generation", "ids")
 
@@ -219,7 +219,7 @@ class IdSearch:
     async def _has_another_id(self, name: TopicName, search: _Search) -> bool:
         """False where nobody can say."""
         listed = self._listed.get(name) or _Listed(-math.inf, self._clock())
-        if listed.since > search.asked_at + UNPARTITIONED_SECONDS:  # made after it was asked for, though a listing may be so old
+        if listed.since > search.asked_at + UNPARTITIONED_SECONDS:  # made after the client asked, even if the listing before was that old
             return True
         if not listed.has_id_as_of(search.asked_at, self._clock()):
             try:
@@ -241,7 +241,7 @@ class IdSearch:
         return True
 
     async def _described(self, name: TopicName) -> Described:
-        """A topic that could not be described the last time either is waited for for a moment alone: Pulsar may hang over it."""
+        """The search waits only a moment for a topic that could not be described the last time either: Pulsar may hang over it."""
         if not self._topics.lost.may_be_lost(name):
             return await self._topics.find(name)
         try:

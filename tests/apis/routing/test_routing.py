@@ -85,6 +85,12 @@ class Pair:
     def is_here(self, group_id: str) -> bool:
         return group_id.startswith("here")
 
+    def is_loading(self, group_id: str) -> bool:
+        return self.here.services.groups.leaders.is_loading(group_id)
+
+    async def loaded(self, group_id: str, until: float | None) -> None:
+        await self.here.services.groups.leaders.loaded(group_id, until)
+
     @property
     def are_shared(self) -> bool:
         return self.namespace_there != self.here.catalog.names.default_namespace and self.all_are_new

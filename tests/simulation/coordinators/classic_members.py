@@ -132,7 +132,7 @@ class ClassicGroups(GroupsWithMembers):
         while is_busy():
             await asyncio.sleep(draw.choice(HEARTBEAT_SECONDS))
             if owner.owned and draw.random() < 0.3:
-                await self._commit(owner, draw)
+                await self._commit(owner, draw, owner.owned)
             if draw.random() < 0.03:
                 return False
             if draw.random() < 0.02:
@@ -156,16 +156,18 @@ class ClassicGroups(GroupsWithMembers):
         error, is_by_the_coordinator = told
         if error is ErrorCode.NONE and is_by_the_coordinator:
             owner.heard_at = max(owner.heard_at, begun)
-        if error is ErrorCode.UNKNOWN_MEMBER_ID:
-            owner.member_id = ""
         if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS):
-            owner.owned = frozenset()
+            owned, owner.owned = owner.owned, frozenset()
+            if owned and draw.random() < 0.5:  # as applications do that commit what they have read (onPartitionsRevoked, onPartitionsLost)
+                await self._commit(owner, draw, owned)
+            if error is ErrorCode.UNKNOWN_MEMBER_ID:
+                owner.member_id = ""
             return False
         return True
 
-    async def _commit(self, owner: Owner, draw: Random) -> None:
+    async def _commit(self, owner: Owner, draw: Random, owned: frozenset[int]) -> None:
         begun, generation = self._loop.time(), owner.epoch
-        if await self._owners.commit(owner, draw):
+        if await self._owners.commit(owner, draw, owned):
             self._generations.note_commit(owner, generation, begun)
 
     async def _leave(self, owner: Owner, draw: Random) -> None:

@@ -32,7 +32,7 @@ class ConsumerGroups(GroupsWithMembers):
         while is_busy():
             await self._beat(owner, draw)
             if owner.owned and draw.random() < 0.3:
-                await self._owners.commit(owner, draw)
+                await self._owners.commit(owner, draw, owner.owned)
             if draw.random() < 0.03:
                 break
             if draw.random() < 0.02:  # it is killed

@@ -92,9 +92,9 @@ class Owners:
             if other is not owner and other.group == owner.group and other.owned & owner.owned and not is_silent:
                 raise Violation(f"{owner} is given what {other} owns, of which the coordinator has heard {now - other.heard_at:.1f} s ago")
 
-    async def commit(self, owner: Owner, draw: Random) -> bool:
-        """An offset of something that it owns: whether that is acknowledged. Then it is in the log."""
-        index, commit_id = draw.choice(sorted(owner.owned)), f"{self.new_id(owner)}#"
+    async def commit(self, owner: Owner, draw: Random, owned: frozenset[int]) -> bool:
+        """An offset of something that it owns, or has owned: whether that is acknowledged. Then it is in the log."""
+        index, commit_id = draw.choice(sorted(owned)), f"{self.new_id(owner)}#"
         offset, member_id, epoch = CommittedOffset(1, -1, commit_id), owner.member_id, owner.epoch
 
         async def there(one: Member) -> ErrorCode:

@@ -18,7 +18,7 @@ from tests.simulation.test_simulation import first_seed_of_the_commit
 SEEDS = (*range(1, 31), 20_000_304, 30_000_043, 433_261_351)
 SEEDS_OF_A_COMMIT = 100
 # From which a few seconds are enough, where the first seed is not.
-FOUND_SOON = {"completes-in-one-write": 170, "takes-all-commits": 1135, "proves-nothing": 166, "takes-all-for-given-up": 228}
+FOUND_SOON = {"completes-in-one-write": 90, "takes-all-commits": 110, "proves-nothing": 85, "takes-all-for-given-up": 55}
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,9 @@
 
 Clients get the coordinator's own address where they can reach it. Else, and while they have not
 heard of a new one, a sidecar passes their requests on as they came, and the answers back as they are.
+
+A coordinator that is still loading lets a request wait, as long as a question may take. Kafka refuses it, and some clients
+have asked three times within half a second when they give up: librdkafka for OffsetCommit, sarama for InitProducerId.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
 
-# Of these the answer comes when all members of the group have asked.
+# The coordinator answers these when all members of the group have sent theirs.
 WAIT_FOR_MEMBERS: Final = (JoinGroupRequest, SyncGroupRequest)
 
 G = TypeVar("G", bound=Message)  # a request about one key
@@ -59,10 +62,14 @@ UnknownTopics = Callable[[Services, G], Sequence[TopicName | uuid.UUID]]
 def to_coordinator(handle: Handler[G], refuse: Refuse[G], kind: Coordinated = GROUPS) -> Handler[G]:
     """A handler of requests about one key, wherever that is coordinated. It may raise CoordinatorError."""
 
+    async def when_loaded(services: Services, call: Call, request: G) -> Response:
+        await kind.runtime(services).leaders.loaded(kind.key_of(request), call.late_at)
+        return await handle(services, call, request)
+
     async def routed(services: Services, call: Call, request: G) -> Response:
         if _is_led_here(services, call, kind, kind.key_of(request)):
-            return await handle(services, call, request)
-        return await _find_and_forward(services, call, request, handle, kind)
+            return await when_loaded(services, call, request)
+        return await _find_and_forward(services, call, request, when_loaded, kind)
 
     return _with_error_response(handle, routed, refuse, kind)
 
@@ -74,22 +81,28 @@ def _no_topics(_: Services, __: object) -> Sequence[TopicName | uuid.UUID]:
 def to_coordinator_in_turn(handle: Handler[G], refuse: Refuse[G], unknown: UnknownTopics[G] = _no_topics) -> Handler[G]:
     """The same for requests that must keep the order in which one client sent them, whichever way they take.
 
-    `unknown`: what has to be looked up of topics before the coordinator handles the request. A turn ends when the topics
-    are looked up: what `handle` does before its first pause keeps the order too, and nothing that it does after that.
+    `unknown`: what has to be looked up of topics before the coordinator handles the request. A turn ends when the coordinator
+    has loaded and the topics are looked up: what `handle` does before its first pause keeps the order too, and nothing that
+    it does after that.
     """
 
-    async def learn_first(services: Services, call: Call, request: G) -> Response:
+    async def prepare(services: Services, call: Call, request: G) -> None:
+        await services.groups.leaders.loaded(GROUPS.key_of(request), call.late_at)
         await learn(services, unknown(services, request))
+
+    async def when_prepared(services: Services, call: Call, request: G) -> Response:
+        await prepare(services, call, request)
         return await handle(services, call, request)
 
     async def routed(services: Services, call: Call, request: G) -> Response:
-        subject = call.client, GROUPS.key_of(request)
-        if not _is_led_here(services, call, GROUPS, GROUPS.key_of(request)):
+        key = GROUPS.key_of(request)
+        subject = call.client, key
+        if not _is_led_here(services, call, GROUPS, key):
             async with services.in_turn.turn(subject):
-                return await _find_and_forward(services, call, request, learn_first, GROUPS)
-        if services.in_turn.waiting(subject) or unknown(services, request):
+                return await _find_and_forward(services, call, request, when_prepared, GROUPS)
+        if services.in_turn.waiting(subject) or services.groups.leaders.is_loading(key) or unknown(services, request):
             async with services.in_turn.turn(subject):
-                await learn(services, unknown(services, request))
+                await prepare(services, call, request)
         return await handle(services, call, request)
 
     return _with_error_response(handle, routed, refuse, GROUPS)
