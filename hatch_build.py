@@ -1,6 +1,8 @@
-"""The compiled wheel: with KAFKA_SIDECAR_COMPILED=1 in the environment mypyc compiles the modules that each batch goes through.
+"""The compiled wheel: with KAFKA_SIDECAR_COMPILED=1 in the environment mypyc compiles the modules that each batch goes
+through.
 
-Without it the wheel is plain Python, as a checkout is. The source is the same: nothing in it is written for the compiler.
+Without it the wheel is plain Python, as a checkout is. The source is the same: nothing in it is written for the
+compiler.
 """
 
 from __future__ import annotations
@@ -70,7 +72,9 @@ def _compiled(root: Path, work: Path) -> list[Path]:
     from setuptools import Distribution
 
     os.chdir(root)
-    extensions = mypycify([f"handler/kafka_sidecar/{module}.py" for module in HOT], opt_level="3", target_dir=str(work / "c"))
+    extensions = mypycify(
+        [f"handler/kafka_sidecar/{module}.py" for module in HOT], opt_level="3", target_dir=str(work / "c")
+    )
     command = Distribution({"name": "kafka-sidecar", "ext_modules": extensions}).get_command_obj("build_ext")
     command.build_lib, command.build_temp = str(work / "lib"), str(work / "temp")
     command.ensure_finalized()

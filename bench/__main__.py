@@ -89,13 +89,15 @@ def _crowds(servers: _Servers) -> dict[str, object]:
     rows = [
         *crowd_costs("sidecar", sidecar.address, sidecar.pid, servers.pulsar.pid),
         *crowd_costs("kafka", kafka.address, kafka.pid, None),
-    ]  # fmt: skip
+    ]
     print(crowd_table(rows) + "\n", flush=True)
     return {"crowds": [asdict(row) for row in rows]}
 
 
 def _transactions(servers: _Servers) -> dict[str, object]:
-    """Each step of a transaction waits for an acknowledgement, so this is also measured where bookies write what they have at once."""
+    """Each step of a transaction waits for an acknowledgement, so this is also measured where bookies write what they
+    have at once.
+    """
     directory = servers.directory / "flushing"
     pulsar = Standalone(directory / "pulsar", settings={"journalFlushWhenQueueEmpty": "true"}, jvm=LONG_LIVED)
     sidecar = SidecarProcess(directory / "sidecar", pulsar.url, pulsar.admin_url)
@@ -103,7 +105,10 @@ def _transactions(servers: _Servers) -> dict[str, object]:
         pulsar.start()
         sidecar.start()
         rows = transaction_costs({**servers.addresses, FLUSHING: sidecar.address})
-        acknowledged = {"sidecar": native_acknowledgement_ms(servers.pulsar), FLUSHING: native_acknowledgement_ms(pulsar)}
+        acknowledged = {
+            "sidecar": native_acknowledgement_ms(servers.pulsar),
+            FLUSHING: native_acknowledgement_ms(pulsar),
+        }
     finally:
         sidecar.stop()
         pulsar.stop()
@@ -135,7 +140,9 @@ def _sizes(servers: _Servers) -> dict[str, object]:
 
 
 def _spark(servers: _Servers) -> dict[str, object]:
-    rows = spark_costs(servers.addresses, {"sidecar": servers.sidecar.pid, "kafka": servers.kafka.pid}, servers.directory)
+    rows = spark_costs(
+        servers.addresses, {"sidecar": servers.sidecar.pid, "kafka": servers.kafka.pid}, servers.directory
+    )
     print(spark_table(rows) + "\n", flush=True)
     return {"spark": [asdict(row) for row in rows]}
 
@@ -153,9 +160,16 @@ def _workers(servers: _Servers) -> dict[str, object]:
 
 
 PARTS: Final[dict[str, Callable[[_Servers], dict[str, object]]]] = {
-    "throughput": _throughput, "crowds": _crowds, "transactions": _transactions, "latency": _latency, "groups": _groups, "sizes": _sizes,
-    "spark": _spark, "pipelines": _pipelines, "workers": _workers,
-}  # fmt: skip
+    "throughput": _throughput,
+    "crowds": _crowds,
+    "transactions": _transactions,
+    "latency": _latency,
+    "groups": _groups,
+    "sizes": _sizes,
+    "spark": _spark,
+    "pipelines": _pipelines,
+    "workers": _workers,
+}
 
 
 def _measure(servers: _Servers) -> dict[str, object]:
@@ -165,8 +179,11 @@ def _measure(servers: _Servers) -> dict[str, object]:
     print(f"Pulsar with {journal}, for the sidecar and for native clients")
     print(f"idle sidecar: {idle:.0f} MiB resident\n", flush=True)
     measured: dict[str, object] = {
-        "at": int(time.time()), "commit": commit(), "machine": f"{os.cpu_count()} cores, Pulsar with {journal}", "idle_mib": idle,
-    }  # fmt: skip
+        "at": int(time.time()),
+        "commit": commit(),
+        "machine": f"{os.cpu_count()} cores, Pulsar with {journal}",
+        "idle_mib": idle,
+    }
     chosen = os.environ.get("BENCH_PARTS", "").split() or list(PARTS)
     for part in chosen:
         measured |= PARTS[part](servers)

@@ -1,7 +1,8 @@
-"""What one batch costs the sidecar: a closed loop of prepared Produce requests, and the CPU time of the process that answers.
+"""What one batch costs the sidecar: a closed loop of prepared Produce requests, and the CPU time of the process that
+answers.
 
-The client is in this process and makes its requests beforehand, so that on two cores the sidecar has one to itself. Slices of
-the same loop are repeated: the least and the lower quartile repeat where a mean does not.
+The client is in this process and makes its requests beforehand, so that on two cores the sidecar has one to itself.
+Slices of the same loop are repeated: the least and the lower quartile repeat where a mean does not.
 """
 
 from __future__ import annotations
@@ -61,13 +62,21 @@ class BatchCost:
 
 
 def cpu_ns(pid: int) -> int:
-    """The time that all threads of a process have run, in nanoseconds; /proc/*/stat counts in hundredths of a second."""
+    """The time that all threads of a process have run, in nanoseconds; /proc/*/stat counts in hundredths of a
+    second.
+    """
     return sum(int((task / "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir())
 
 
 def made_batch(case: Case) -> bytearray:
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=0, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1, batch_size=2**30
+        magic=2,
+        compression_type=0,
+        is_transactional=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=2**30,
     )
     payload = bytes(number * 7 % 251 for number in range(case.record_bytes))
     now = int(time.time() * 1000)
@@ -77,7 +86,9 @@ def made_batch(case: Case) -> bytearray:
 
 
 def numbered(batch: bytearray, producer_id: int, sequence: int) -> bytes:
-    struct.pack_into(">qhi", batch, 43, producer_id, 0 if producer_id >= 0 else -1, sequence if producer_id >= 0 else -1)
+    struct.pack_into(
+        ">qhi", batch, 43, producer_id, 0 if producer_id >= 0 else -1, sequence if producer_id >= 0 else -1
+    )
     struct.pack_into(">I", batch, 17, crc32c(memoryview(batch)[21:]))
     return bytes(batch)
 
@@ -190,7 +201,9 @@ async def _consume(address: str, topic_id: uuid.UUID, stop: asyncio.Event) -> No
     offset = 0
     while not stop.is_set():
         part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=2**20)
-        request = FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=2**24, topics=[FetchTopic(topic_id=topic_id, partitions=[part])])
+        request = FetchRequest(
+            max_wait_ms=500, min_bytes=1, max_bytes=2**24, topics=[FetchTopic(topic_id=topic_id, partitions=[part])]
+        )
         answer = await asker.ask(request, 13, FetchResponse)
         for topic in answer.responses:
             for partition in topic.partitions:
@@ -251,9 +264,12 @@ async def _measure(address: str, pid: int, case: Case, slices: int) -> BatchCost
     asker.close()
     costs.sort()
     return BatchCost(
-        case=case.name, least_us=costs[0], quartile_us=costs[len(costs) // 4],
-        cpu_s_per_gib=costs[0] / 1e6 * 2**30 / len(batch), batches_per_s=max(rates),
-    )  # fmt: skip
+        case=case.name,
+        least_us=costs[0],
+        quartile_us=costs[len(costs) // 4],
+        cpu_s_per_gib=costs[0] / 1e6 * 2**30 / len(batch),
+        batches_per_s=max(rates),
+    )
 
 
 def batch_costs(address: str, pid: int, cases: tuple[Case, ...] = CASES, slices: int = SLICES) -> list[BatchCost]:

@@ -32,7 +32,9 @@ async def _producer_id(asker: Asker) -> int:
     return (await asker.ask(request, 4, InitProducerIdResponse)).producer_id
 
 
-async def _measure(system: str, address: str, pid: int, broker_pid: int | None, producers: int, partitions: int) -> CrowdCost:
+async def _measure(
+    system: str, address: str, pid: int, broker_pid: int | None, producers: int, partitions: int
+) -> CrowdCost:
     asker = await Asker.open(address)
     topic = await create_topic(asker, f"crowd-{uuid.uuid4().hex[:8]}", partitions)
     host, _, port = address.partition(":")
@@ -64,9 +66,13 @@ async def _measure(system: str, address: str, pid: int, broker_pid: int | None, 
     asker.close()
     rate, cost, broker = sorted(slices)[len(slices) // 2]
     return CrowdCost(
-        system=system, producers=producers, partitions=partitions, batches_per_s=rate, us_a_batch=cost,
+        system=system,
+        producers=producers,
+        partitions=partitions,
+        batches_per_s=rate,
+        us_a_batch=cost,
         broker_us_a_batch=None if broker_pid is None else broker,
-    )  # fmt: skip
+    )
 
 
 def crowd_costs(system: str, address: str, pid: int, broker_pid: int | None) -> list[CrowdCost]:

@@ -45,7 +45,13 @@ def format_costs() -> Iterator[FormatCost]:
 
 def _batch(count: int, size: int, headers: int) -> bytes:
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=0, is_transactional=0, producer_id=1, producer_epoch=0, base_sequence=0, batch_size=2**30
+        magic=2,
+        compression_type=0,
+        is_transactional=0,
+        producer_id=1,
+        producer_epoch=0,
+        base_sequence=0,
+        batch_size=2**30,
     )
     for number in range(count):
         of_record = [(f"header-{one}", b"value") for one in range(headers)]

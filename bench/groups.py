@@ -35,7 +35,9 @@ class GroupCost:
     steady_cpu: float  # of one core, while all send their heartbeats
     heartbeat_p50_ms: float
     heartbeat_p99_ms: float
-    rebalance_seconds: float  # until one more in every tenth group has its part, members rejoining at their next heartbeat
+    rebalance_seconds: (
+        float  # until one more in every tenth group has its part, members rejoining at their next heartbeat
+    )
     added_mib: float
 
 
@@ -50,7 +52,11 @@ async def _measure(system: str, address: str, pid: int, protocol: str, count: in
     create(address, topic, MEMBERS_EACH + 1)
     await _until_coordinated(address)
     before = ProcessCost(pid).resident_mib()
-    members = [await _member(address, topic, protocol, f"{protocol}-{group}") for group in range(count) for _ in range(MEMBERS_EACH)]
+    members = [
+        await _member(address, topic, protocol, f"{protocol}-{group}")
+        for group in range(count)
+        for _ in range(MEMBERS_EACH)
+    ]
     times: list[float] = []
     begun = time.monotonic()
     living = [asyncio.create_task(_live(member, times)) for member in members]
@@ -74,9 +80,17 @@ async def _measure(system: str, address: str, pid: int, protocol: str, count: in
     for member in (*members, *newcomers):
         member.close()
     return GroupCost(
-        system, protocol, count, len(members), joined, steady, measured[len(measured) // 2] * 1000,
-        measured[len(measured) * 99 // 100] * 1000, rebalanced, added,
-    )  # fmt: skip
+        system,
+        protocol,
+        count,
+        len(members),
+        joined,
+        steady,
+        measured[len(measured) // 2] * 1000,
+        measured[len(measured) * 99 // 100] * 1000,
+        rebalanced,
+        added,
+    )
 
 
 async def _until_coordinated(address: str) -> None:
@@ -98,7 +112,9 @@ async def _until_all_have_a_part(members: list[Member]) -> None:
     until = time.monotonic() + JOIN_SECONDS
     while not all(member.has_a_part for member in members):
         if time.monotonic() > until:
-            raise SystemExit(f"{sum(not member.has_a_part for member in members)} of {len(members)} members got no part")
+            raise SystemExit(
+                f"{sum(not member.has_a_part for member in members)} of {len(members)} members got no part"
+            )
         await asyncio.sleep(0.02)
 
 

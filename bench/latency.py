@@ -49,7 +49,9 @@ def _percentile(values: list[float], part: float) -> float:
 class _Path:
     """A client pair on a topic of its own: `send` returns once acknowledged, `arrived` is set on delivery."""
 
-    def __init__(self, name: str, send: Callable[[], None], receive: Callable[[float], bool], close: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, send: Callable[[], None], receive: Callable[[float], bool], close: Callable[[], None]
+    ) -> None:
         self.name = name
         self.acked: list[float] = []
         self.delivered: list[float] = []
@@ -87,9 +89,13 @@ class _Path:
         acked, delivered = self.acked[_WARM:], self.delivered[_WARM:]
         self.acked, self.delivered = [], []
         return Latency(
-            path=self.name, pace=pace, acked_p50_ms=_percentile(acked, 0.5), acked_p99_ms=_percentile(acked, 0.99),
-            delivered_p50_ms=_percentile(delivered, 0.5), delivered_p99_ms=_percentile(delivered, 0.99),
-        )  # fmt: skip
+            path=self.name,
+            pace=pace,
+            acked_p50_ms=_percentile(acked, 0.5),
+            acked_p99_ms=_percentile(acked, 0.99),
+            delivered_p50_ms=_percentile(delivered, 0.5),
+            delivered_p99_ms=_percentile(delivered, 0.99),
+        )
 
 
 def _kafka_path(name: str, address: str) -> _Path:

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.batches import Asker, Case, cpu_ns, create_topic, first_to_each
-from kafka_sidecar.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
+from kafka_sidecar.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from kafka_sidecar.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 PARTITIONS: Final = 100

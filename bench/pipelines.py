@@ -45,34 +45,46 @@ def pipeline_costs(kafka: str, sidecar: str, directory: Path) -> list[PipelineCo
 
     def mirror() -> None:
         options = MirrorOptions(
-            name=MirrorName.of(f"bench_{uuid.uuid4().hex[:6]}"), source=Cluster(bootstrap=kafka), target=Cluster(bootstrap=sidecar),
-            topics=(source,), prefix=f"copy-{uuid.uuid4().hex[:6]}-",
-        )  # fmt: skip
+            name=MirrorName.of(f"bench_{uuid.uuid4().hex[:6]}"),
+            source=Cluster(bootstrap=kafka),
+            target=Cluster(bootstrap=sidecar),
+            topics=(source,),
+            prefix=f"copy-{uuid.uuid4().hex[:6]}-",
+        )
         one = Mirror(spark, options, lambda _: None)
         one.run()
         _check("mirror", sum(state.records for state in one.partitions.values()))
 
     def plain_files() -> None:
         columns = (
-            frame.option("includeHeaders", "true").load().selectExpr("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+            frame.option("includeHeaders", "true")
+            .load()
+            .selectExpr("topic", "partition", "offset", "timestamp", "key", "value", "headers")
         )
         columns.write.parquet(str(directory / f"plain-{uuid.uuid4().hex[:6]}"))
 
     def archive() -> None:
         place = str(directory / f"archive-{uuid.uuid4().hex[:6]}")
-        one = Archive(spark, ArchiveOptions(source=Cluster(bootstrap=kafka), topics=(source,), path=place), lambda _: None)
+        one = Archive(
+            spark, ArchiveOptions(source=Cluster(bootstrap=kafka), topics=(source,), path=place), lambda _: None
+        )
         one.run()
         _check("archive", one.records)
 
     cases: dict[str, Callable[[], None]] = {
-        "plain copy by Spark": plain_copy, "mirror": mirror, "plain Parquet by Spark": plain_files, "archive": archive,
-    }  # fmt: skip
+        "plain copy by Spark": plain_copy,
+        "mirror": mirror,
+        "plain Parquet by Spark": plain_files,
+        "archive": archive,
+    }
     for _ in range(2):
         for what, work in cases.items():
             begun = time.perf_counter()
             work()
             took = time.perf_counter() - begun
-            found[what] = PipelineCost(what=what, seconds=took, records_per_s=RECORDS / took, mb_s=RECORDS * len(VALUE) / took / 1e6)
+            found[what] = PipelineCost(
+                what=what, seconds=took, records_per_s=RECORDS / took, mb_s=RECORDS * len(VALUE) / took / 1e6
+            )
     spark.stop()
     return list(found.values())
 

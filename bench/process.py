@@ -27,7 +27,9 @@ class ProcessCost:
 
 
 def _started_by(pid: int) -> list[int]:
-    children = [int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()]
+    children = [
+        int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()
+    ]
     return [*children, *(further for child in children for further in _started_by(child))]
 
 

@@ -1,7 +1,7 @@
 """`make bench-quick`: what the sidecar itself costs, in two minutes, against the last run that was kept.
 
-Every run is a line of JSON in `.cache/bench-history.jsonl`. It fails where something costs a fifth more than in the last one;
-runs on a busy machine differ by as much, so look twice.
+Every run is a line of JSON in `.cache/bench-history.jsonl`. It fails where something costs a fifth more than in the
+last one; runs on a busy machine differ by as much, so look twice.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def measure(pulsar: Standalone, directory: Path) -> dict[str, float]:
         topic_id, end = write_for_reading(sidecar.address, MIB_READ)
     finally:
         sidecar.stop()
-    reader = SidecarProcess(directory / "reader", pulsar.url, pulsar.admin_url, limits__cache_bytes=str(2 * MIB_READ * 2**20))
+    reader = SidecarProcess(
+        directory / "reader", pulsar.url, pulsar.admin_url, limits__cache_bytes=str(2 * MIB_READ * 2**20)
+    )
     reader.start()
     try:
         reading = reading_costs(reader.address, reader.pid, topic_id, end)
@@ -74,7 +76,9 @@ def history() -> list[dict[str, Any]]:
 
 
 def commit() -> str:
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     return done.stdout.strip()
 
 

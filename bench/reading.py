@@ -1,4 +1,6 @@
-"""What reading costs: all of a topic by a client that only counts, when the sidecar has none of it in memory and when it has all."""
+"""What reading costs: all of a topic by a client that only counts, when the sidecar has none of it in memory and when
+it has all.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ async def _read(asker: Asker, topic_id: uuid.UUID, offset: int, end: int) -> int
     while offset < end:
         part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=2**20)
         request = FetchRequest(
-            max_wait_ms=500, min_bytes=1, max_bytes=50 * 2**20, topics=[FetchTopic(topic_id=topic_id, partitions=[part])]
+            max_wait_ms=500,
+            min_bytes=1,
+            max_bytes=50 * 2**20,
+            topics=[FetchTopic(topic_id=topic_id, partitions=[part])],
         )
         answer = await asker.ask(request, FETCH_VERSION, FetchResponse)
         partition = answer.responses[0].partitions[0]

@@ -21,23 +21,42 @@ from bench.waiting import WaitingCost
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows))
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows)
+    )
 
 
 def throughput_table(rows: Sequence[Throughput]) -> str:
-    head = ("case", "system", "write MiB/s", "p50 ms", "p99 ms", "cpu s/GiB", "broker", "read MiB/s", "cpu s/GiB", "MiB")
+    head = (
+        "case",
+        "system",
+        "write MiB/s",
+        "p50 ms",
+        "p99 ms",
+        "cpu s/GiB",
+        "broker",
+        "read MiB/s",
+        "cpu s/GiB",
+        "MiB",
+    )
     return _table(
         head,
         [
             (
-                row.case, row.system, f"{row.produce_mib_s:.1f}", f"{row.produce_p50_ms:.1f}",
-                f"{row.produce_p99_ms:.1f}", f"{row.produce_cpu_s_per_gib:.1f}",
+                row.case,
+                row.system,
+                f"{row.produce_mib_s:.1f}",
+                f"{row.produce_p50_ms:.1f}",
+                f"{row.produce_p99_ms:.1f}",
+                f"{row.produce_cpu_s_per_gib:.1f}",
                 "" if row.broker_cpu_s_per_gib is None else f"{row.broker_cpu_s_per_gib:.1f}",
-                f"{row.consume_mib_s:.1f}", f"{row.consume_cpu_s_per_gib:.1f}", f"{row.resident_mib:.0f}",
+                f"{row.consume_mib_s:.1f}",
+                f"{row.consume_cpu_s_per_gib:.1f}",
+                f"{row.resident_mib:.0f}",
             )
             for row in rows
         ],
-    )  # fmt: skip
+    )
 
 
 def latency_table(rows: Sequence[Latency], end_to_end: dict[str, tuple[float, float]]) -> str:
@@ -46,27 +65,51 @@ def latency_table(rows: Sequence[Latency], end_to_end: dict[str, tuple[float, fl
         head,
         [
             (
-                row.path, row.pace, f"{row.acked_p50_ms:.2f}", f"{row.acked_p99_ms:.2f}", f"{row.delivered_p50_ms:.2f}",
-                f"{row.delivered_p99_ms:.2f}", *(f"{value:.2f}" for value in end_to_end.get(row.path, ())),
+                row.path,
+                row.pace,
+                f"{row.acked_p50_ms:.2f}",
+                f"{row.acked_p99_ms:.2f}",
+                f"{row.delivered_p50_ms:.2f}",
+                f"{row.delivered_p99_ms:.2f}",
+                *(f"{value:.2f}" for value in end_to_end.get(row.path, ())),
                 *("" for _ in range(0 if row.path in end_to_end else 2)),
             )
             for row in rows
         ],
-    )  # fmt: skip
+    )
 
 
 def group_table(rows: Sequence[GroupCost]) -> str:
-    head = ("system", "protocol", "groups", "members", "join s", "steady cpu", "heartbeat p50 ms", "p99", "rebalance s", "added MiB")
+    head = (
+        "system",
+        "protocol",
+        "groups",
+        "members",
+        "join s",
+        "steady cpu",
+        "heartbeat p50 ms",
+        "p99",
+        "rebalance s",
+        "added MiB",
+    )
     return _table(
         head,
         [
             (
-                row.system, row.protocol, str(row.groups), str(row.members), f"{row.join_seconds:.1f}", f"{row.steady_cpu:.0%}",
-                f"{row.heartbeat_p50_ms:.1f}", f"{row.heartbeat_p99_ms:.1f}", f"{row.rebalance_seconds:.1f}", f"{row.added_mib:.0f}",
+                row.system,
+                row.protocol,
+                str(row.groups),
+                str(row.members),
+                f"{row.join_seconds:.1f}",
+                f"{row.steady_cpu:.0%}",
+                f"{row.heartbeat_p50_ms:.1f}",
+                f"{row.heartbeat_p99_ms:.1f}",
+                f"{row.rebalance_seconds:.1f}",
+                f"{row.added_mib:.0f}",
             )
             for row in rows
         ],
-    )  # fmt: skip
+    )
 
 
 def ratios(rows: Sequence[Throughput]) -> dict[str, dict[str, float]]:
@@ -86,7 +129,9 @@ def ratios(rows: Sequence[Throughput]) -> dict[str, dict[str, float]]:
 
 def ratio_table(found: dict[str, dict[str, float]]) -> str:
     names = list(dict.fromkeys(name for values in found.values() for name in values))
-    cells = [(case, *(f"{values[name]:.2f}" if name in values else "" for name in names)) for case, values in found.items()]
+    cells = [
+        (case, *(f"{values[name]:.2f}" if name in values else "" for name in names)) for case, values in found.items()
+    ]
     return _table(("sidecar", *names), cells)
 
 
@@ -96,12 +141,16 @@ def crowd_table(rows: Sequence[CrowdCost]) -> str:
         head,
         [
             (
-                str(row.producers), str(row.partitions), row.system, f"{row.batches_per_s:.0f}", f"{row.us_a_batch:.0f}",
+                str(row.producers),
+                str(row.partitions),
+                row.system,
+                f"{row.batches_per_s:.0f}",
+                f"{row.us_a_batch:.0f}",
                 "" if row.broker_us_a_batch is None else f"{row.broker_us_a_batch:.0f}",
             )
             for row in rows
         ],
-    )  # fmt: skip
+    )
 
 
 def batch_table(rows: Sequence[BatchCost]) -> str:
@@ -109,7 +158,13 @@ def batch_table(rows: Sequence[BatchCost]) -> str:
     return _table(
         head,
         [
-            (row.case, f"{row.least_us:.0f}", f"{row.quartile_us:.0f}", f"{row.cpu_s_per_gib:.1f}", f"{row.batches_per_s:.0f}")
+            (
+                row.case,
+                f"{row.least_us:.0f}",
+                f"{row.quartile_us:.0f}",
+                f"{row.cpu_s_per_gib:.1f}",
+                f"{row.batches_per_s:.0f}",
+            )
             for row in rows
         ],
     )
@@ -117,20 +172,37 @@ def batch_table(rows: Sequence[BatchCost]) -> str:
 
 def transaction_table(rows: Sequence[TransactionCost], acknowledged_ms: Mapping[str, float]) -> str:
     head = (
-        "client", "records", "partitions", "system", "transactions/s", "commit p50 ms", "p99", "of plain", "read_committed / uncommitted",
-    )  # fmt: skip
+        "client",
+        "records",
+        "partitions",
+        "system",
+        "transactions/s",
+        "commit p50 ms",
+        "p99",
+        "of plain",
+        "read_committed / uncommitted",
+    )
     table = _table(
         head,
         [
             (
-                row.client, str(row.records), str(row.partitions), row.system, f"{row.transactions_per_s:.0f}", f"{row.commit_p50_ms:.1f}",
-                f"{row.commit_p99_ms:.1f}", f"{row.transactions_per_s / row.plain_per_s:.2f}", f"{row.committed_over_uncommitted:.2f}",
+                row.client,
+                str(row.records),
+                str(row.partitions),
+                row.system,
+                f"{row.transactions_per_s:.0f}",
+                f"{row.commit_p50_ms:.1f}",
+                f"{row.commit_p99_ms:.1f}",
+                f"{row.transactions_per_s / row.plain_per_s:.2f}",
+                f"{row.committed_over_uncommitted:.2f}",
             )
             for row in rows
         ],
-    )  # fmt: skip
+    )
     table += f"\n{FLUSHING}: on a Pulsar with journalFlushWhenQueueEmpty=true"
-    return table + "".join(f"\n{system}: Pulsar acknowledges a native message in {took:.1f} ms" for system, took in acknowledged_ms.items())
+    return table + "".join(
+        f"\n{system}: Pulsar acknowledges a native message in {took:.1f} ms" for system, took in acknowledged_ms.items()
+    )
 
 
 def size_table(rows: Sequence[SizeCost]) -> str:
@@ -149,7 +221,9 @@ def size_table(rows: Sequence[SizeCost]) -> str:
 
 
 def opening_table(rows: Sequence[OpeningCost]) -> str:
-    return _table(("", "cpu ms each", "seconds for all"), [(row.what, f"{row.cpu_ms:.3f}", f"{row.seconds:.2f}") for row in rows])
+    return _table(
+        ("", "cpu ms each", "seconds for all"), [(row.what, f"{row.cpu_ms:.3f}", f"{row.seconds:.2f}") for row in rows]
+    )
 
 
 def format_table(rows: Sequence[FormatCost]) -> str:
@@ -163,17 +237,25 @@ def waiting_table(rows: Sequence[WaitingCost]) -> str:
 
 
 def reading_table(rows: Sequence[ReadingCost]) -> str:
-    return _table(("reading", "cpu s/GiB", "MiB/s"), [(row.state, f"{row.cpu_s_per_gib:.2f}", f"{row.mib_s:.0f}") for row in rows])
+    return _table(
+        ("reading", "cpu s/GiB", "MiB/s"), [(row.state, f"{row.cpu_s_per_gib:.2f}", f"{row.mib_s:.0f}") for row in rows]
+    )
 
 
 def spark_table(rows: Sequence[SparkCost]) -> str:
     return _table(
         ("Spark reads 16 partitions", "seconds", "records/s", "MiB/s", "server cpu s"),
         [
-            (row.system, f"{row.seconds:.1f}", f"{row.records_per_s:.0f}", f"{row.mib_s:.0f}", f"{row.server_cpu_s:.1f}")
+            (
+                row.system,
+                f"{row.seconds:.1f}",
+                f"{row.records_per_s:.0f}",
+                f"{row.mib_s:.0f}",
+                f"{row.server_cpu_s:.1f}",
+            )
             for row in rows
         ],
-    )  # fmt: skip
+    )
 
 
 def pipeline_table(rows: Sequence[PipelineCost]) -> str:

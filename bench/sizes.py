@@ -81,7 +81,9 @@ async def _idle_connections(address: str, pid: int) -> SizeCost:
     idle = await _idle_percent(pid)
     for asker in askers:
         asker.close()
-    return SizeCost(what=f"{count:,} connections that ask once and are idle then", seconds=took, mib=mib, idle_percent=idle)
+    return SizeCost(
+        what=f"{count:,} connections that ask once and are idle then", seconds=took, mib=mib, idle_percent=idle
+    )
 
 
 async def _first_record(address: str) -> SizeCost:
@@ -106,7 +108,9 @@ async def _known(address: str, pid: int) -> SizeCost:
     mib = cost.resident_mib() - before
     count = sum(len(topic.partitions) for topic in answer.topics)
     asker.close()
-    return SizeCost(what=f"Metadata of {count:,} partitions", seconds=took, mib=mib, idle_percent=await _idle_percent(pid))
+    return SizeCost(
+        what=f"Metadata of {count:,} partitions", seconds=took, mib=mib, idle_percent=await _idle_percent(pid)
+    )
 
 
 async def _opened(address: str, pid: int) -> SizeCost:
@@ -130,7 +134,9 @@ def size_costs(pulsar: Standalone, directory: Path) -> list[SizeCost]:
     sidecar.begin()
     try:
         asyncio.run(_first_answer(sidecar.address))
-        found.append(SizeCost(what="from the start of the process to the first answer", seconds=time.perf_counter() - begun))
+        found.append(
+            SizeCost(what="from the start of the process to the first answer", seconds=time.perf_counter() - begun)
+        )
         sidecar.wait(30)
         found.append(asyncio.run(_first_record(sidecar.address)))
         found.append(asyncio.run(_idle_connections(sidecar.address, sidecar.pid)))

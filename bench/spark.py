@@ -31,7 +31,9 @@ class SparkCost:
 
 
 def spark_costs(addresses: dict[str, str], pids: dict[str, int], directory: Path) -> list[SparkCost]:
-    """Each system in turn, twice; the second reading counts: Spark has compiled its plan, and the systems have their caches."""
+    """Each system in turn, twice; the second reading counts: Spark has compiled its plan, and the systems have their
+    caches.
+    """
     topics = {system: filled(address, RECORDS) for system, address in addresses.items()}
     spark = spark_session(directory / "warehouse", CORES)
     found: dict[str, SparkCost] = {}
@@ -39,13 +41,22 @@ def spark_costs(addresses: dict[str, str], pids: dict[str, int], directory: Path
         for system, address in addresses.items():
             cost = ProcessCost(pids[system])
             begun = time.perf_counter()
-            frame = spark.read.format("kafka").option("kafka.bootstrap.servers", address).option("subscribe", topics[system]).load()
+            frame = (
+                spark.read.format("kafka")
+                .option("kafka.bootstrap.servers", address)
+                .option("subscribe", topics[system])
+                .load()
+            )
             count, size = frame.selectExpr("count(*)", "sum(length(value))").first() or (0, 0)
             took = time.perf_counter() - begun
             if (count, size) != (RECORDS, RECORDS * len(VALUE)):
                 raise SystemExit(f"Spark has read {count} records of {size} bytes from {system}, and not {RECORDS}")
             found[system] = SparkCost(
-                system=system, seconds=took, records_per_s=count / took, mib_s=size / took / 2**20, server_cpu_s=cost.cpu_seconds()
+                system=system,
+                seconds=took,
+                records_per_s=count / took,
+                mib_s=size / took / 2**20,
+                server_cpu_s=cost.cpu_seconds(),
             )
     spark.stop()
     return list(found.values())
@@ -54,7 +65,9 @@ def spark_costs(addresses: dict[str, str], pids: dict[str, int], directory: Path
 def filled(address: str, records: int) -> str:
     topic = f"spark-{uuid.uuid4().hex[:6]}"
     create(address, topic, PARTITIONS)
-    client = Producer({"bootstrap.servers": address, "enable.idempotence": True, "linger.ms": 20, "batch.size": 200_000, **QUIET})
+    client = Producer(
+        {"bootstrap.servers": address, "enable.idempotence": True, "linger.ms": 20, "batch.size": 200_000, **QUIET}
+    )
     for number in range(records):
         while True:
             try:

@@ -21,7 +21,9 @@ _TOOL_SECONDS: Final = 900
 # Start, end, MB, MB/s, records, records/s, rebalance ms, fetch ms, fetch MB/s, fetch records/s.
 PERFORMANCE_FIELDS: Final = 10
 # Few versions of the perf tools are published, and not all that they ask for; they run on the broker's own libraries.
-_PULSAR_TOOLS: Final = Bundle(name="pulsar-testclient", jars=("org.apache.pulsar:pulsar-testclient:4.0.8",), without=("*:*",))
+_PULSAR_TOOLS: Final = Bundle(
+    name="pulsar-testclient", jars=("org.apache.pulsar:pulsar-testclient:4.0.8",), without=("*:*",)
+)
 _TOOL_LIBRARIES: Final = Bundle(
     name=f"pulsar-testclient-libraries-{DEFAULT_VERSION}",
     boms=(f"org.apache.pulsar:pulsar:{DEFAULT_VERSION}",),
@@ -84,14 +86,27 @@ def numbers(pattern: str, text: str) -> list[float]:
     return [float(number) for number in (last if isinstance(last, tuple) else (last,))]
 
 
-def produce(address: str, topic: str, size: int, mib: float, settings: tuple[str, ...] = ()) -> tuple[float, float, float]:
+def produce(
+    address: str, topic: str, size: int, mib: float, settings: tuple[str, ...] = ()
+) -> tuple[float, float, float]:
     """MiB/s, p50 and p99 of Kafka's own producer with its defaults, but for `settings`."""
     count = int(mib * 2**20 / size)
     changed = ["--command-property", *settings] if settings else []
     done = measured_java_tool(
-        "org.apache.kafka.tools.ProducerPerformance", "--topic", topic, "--num-records", str(count), "--record-size", str(size),
-        "--throughput", "-1", "--bootstrap-server", address, *changed, seconds=_TOOL_SECONDS,
-    )  # fmt: skip
+        "org.apache.kafka.tools.ProducerPerformance",
+        "--topic",
+        topic,
+        "--num-records",
+        str(count),
+        "--record-size",
+        str(size),
+        "--throughput",
+        "-1",
+        "--bootstrap-server",
+        address,
+        *changed,
+        seconds=_TOOL_SECONDS,
+    )
     output = done.stdout + done.stderr
     rate = numbers(r"records/sec \(([\d.]+) MB/sec\)", output)[0]
     p50, p99 = numbers(r"([\d.]+) ms 50th, [\d.]+ ms 95th, ([\d.]+) ms 99th", output)
@@ -101,9 +116,20 @@ def produce(address: str, topic: str, size: int, mib: float, settings: tuple[str
 def _consume(address: str, topic: str, size: int, mib: float) -> float:
     """MiB/s of Kafka's own consumer with its defaults, as a group; without the time that it takes to join."""
     done = measured_java_tool(
-        "org.apache.kafka.tools.ConsumerPerformance", "--bootstrap-server", address, "--topic", topic, "--group", f"perf-{topic}",
-        "--num-records", str(int(mib * 2**20 / size)), "--timeout", "60000", "--hide-header", seconds=_TOOL_SECONDS,
-    )  # fmt: skip
+        "org.apache.kafka.tools.ConsumerPerformance",
+        "--bootstrap-server",
+        address,
+        "--topic",
+        topic,
+        "--group",
+        f"perf-{topic}",
+        "--num-records",
+        str(int(mib * 2**20 / size)),
+        "--timeout",
+        "60000",
+        "--hide-header",
+        seconds=_TOOL_SECONDS,
+    )
     fields = done.stdout.strip().splitlines()[-1].split(",")
     if len(fields) != PERFORMANCE_FIELDS or int(fields[4]) < int(mib * 2**20 / size):
         raise SystemExit(f"ConsumerPerformance did not read all of {topic}:\n{done.stdout}{done.stderr[-1500:]}")
@@ -123,45 +149,74 @@ def kafka_protocol(system: str, address: str, pid: int, broker_pid: int | None, 
     server = ProcessCost(pid)
     consumed = _consume(address, topic, size, written)
     return Throughput(
-        system=system, case=case.name, produce_mib_s=rate, produce_p50_ms=p50, produce_p99_ms=p99,
-        consume_mib_s=consumed, produce_cpu_s_per_gib=produce_cpu, consume_cpu_s_per_gib=server.cpu_seconds() * per_gib,
-        broker_cpu_s_per_gib=broker_cpu, resident_mib=server.resident_mib(),
-    )  # fmt: skip
+        system=system,
+        case=case.name,
+        produce_mib_s=rate,
+        produce_p50_ms=p50,
+        produce_p99_ms=p99,
+        consume_mib_s=consumed,
+        produce_cpu_s_per_gib=produce_cpu,
+        consume_cpu_s_per_gib=server.cpu_seconds() * per_gib,
+        broker_cpu_s_per_gib=broker_cpu,
+        resident_mib=server.resident_mib(),
+    )
 
 
 def native(pulsar: Standalone, directory: Path, case: Case, mib: int) -> Throughput:
     """The same with Pulsar's own PerformanceProducer and PerformanceConsumer."""
     topic = f"native-{CASES.index(case)}-{os.getpid()}"
-    admin("PUT", f"{pulsar.admin_url}/admin/v2/persistent/public/default/{topic}/partitions", str(case.partitions).encode())
+    admin(
+        "PUT",
+        f"{pulsar.admin_url}/admin/v2/persistent/public/default/{topic}/partitions",
+        str(case.partitions).encode(),
+    )
     size = case.record_bytes
     count = int(mib * case.share * 2**20 / size)
     *start, libraries = java(DEFAULT_VERSION, directory, flags=LONG_LIVED)
     settings = directory / "client.conf"
     settings.write_text("")
     command = [
-        *start, ":".join((libraries, class_path(_PULSAR_TOOLS), class_path(_TOOL_LIBRARIES))),
-        "org.apache.pulsar.testclient.PulsarPerfTestTool", str(settings),
-    ]  # fmt: skip
+        *start,
+        ":".join((libraries, class_path(_PULSAR_TOOLS), class_path(_TOOL_LIBRARIES))),
+        "org.apache.pulsar.testclient.PulsarPerfTestTool",
+        str(settings),
+    ]
     full = f"persistent://public/default/{topic}"
     per_gib = 1024 / (mib * case.share)
     cost = ProcessCost(pulsar.pid)
     written = run(
-        [*command, "produce", "-u", pulsar.url, "-m", str(count), "-s", str(size),
-         "-r", "10000000", full], _TOOL_SECONDS,
-    )  # fmt: skip
+        [*command, "produce", "-u", pulsar.url, "-m", str(count), "-s", str(size), "-r", "10000000", full],
+        _TOOL_SECONDS,
+    )
     produce_cpu = cost.cpu_seconds() * per_gib
-    rate = numbers(r"Aggregated throughput stats --- +\d+ records sent --- +[\d.]+ msg/s --- +([\d.]+) Mbit/s", written)[0] / 8
+    rate = (
+        numbers(r"Aggregated throughput stats --- +\d+ records sent --- +[\d.]+ msg/s --- +([\d.]+) Mbit/s", written)[0]
+        / 8
+    )
     p50, p99 = numbers(
-        r"Aggregated latency stats --- Latency: mean: +[\d.]+ ms - med: +([\d.]+) - 95pct: +[\d.]+ - 99pct: +([\d.]+)", written
+        r"Aggregated latency stats --- Latency: mean: +[\d.]+ ms - med: +([\d.]+) - 95pct: +[\d.]+ - 99pct: +([\d.]+)",
+        written,
     )
     cost = ProcessCost(pulsar.pid)
     read = run(
         [*command, "consume", "-u", pulsar.url, "-m", str(count), "-sp", "Earliest", full],
         _TOOL_SECONDS,
     )
-    consumed = numbers(r"Aggregated throughput stats --- +\d+ records received --- +[\d.]+ msg/s --- +([\d.]+) Mbit/s", read)[0] / 8
+    consumed = (
+        numbers(r"Aggregated throughput stats --- +\d+ records received --- +[\d.]+ msg/s --- +([\d.]+) Mbit/s", read)[
+            0
+        ]
+        / 8
+    )
     return Throughput(
-        system="pulsar", case=case.name, produce_mib_s=rate, produce_p50_ms=p50, produce_p99_ms=p99,
-        consume_mib_s=consumed, produce_cpu_s_per_gib=produce_cpu, consume_cpu_s_per_gib=cost.cpu_seconds() * per_gib,
-        broker_cpu_s_per_gib=None, resident_mib=cost.resident_mib(),
-    )  # fmt: skip
+        system="pulsar",
+        case=case.name,
+        produce_mib_s=rate,
+        produce_p50_ms=p50,
+        produce_p99_ms=p99,
+        consume_mib_s=consumed,
+        produce_cpu_s_per_gib=produce_cpu,
+        consume_cpu_s_per_gib=cost.cpu_seconds() * per_gib,
+        broker_cpu_s_per_gib=None,
+        resident_mib=cost.resident_mib(),
+    )

@@ -1,7 +1,8 @@
-"""Transactions: how many a second, how long a commit takes, what they cost over plain idempotent writing, and what read_committed costs.
+"""Transactions: how many a second, how long a commit takes, what they cost over plain idempotent writing, and what
+read_committed costs.
 
-One producer, one transaction after the other: librdkafka, whose transactions are of version 1, and Java 4, of version 2 (KIP-890). Plain
-writing waits for its acknowledgements after as many records.
+One producer, one transaction after the other: librdkafka, whose transactions are of version 1, and Java 4, of version 2
+(KIP-890). Plain writing waits for its acknowledgements after as many records.
 """
 
 from __future__ import annotations
@@ -84,7 +85,17 @@ def _librdkafka(address: str, topic: str, records: int, partitions: int, *, tran
 
 
 def _java(address: str, topic: str, records: int, partitions: int, *, transactional: bool) -> _Rate:
-    command = ["java", "-Xmx256m", "-cp", class_path(tools()), str(PROGRAM), address, topic, str(records), str(partitions)]
+    command = [
+        "java",
+        "-Xmx256m",
+        "-cp",
+        class_path(tools()),
+        str(PROGRAM),
+        address,
+        topic,
+        str(records),
+        str(partitions),
+    ]
     command += [str(int(SECONDS)), *([topic] if transactional else [])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
@@ -129,16 +140,28 @@ def _cost(system: str, address: str, client: str, records: int, partitions: int)
     measure = CLIENTS[client]
     in_transactions = measure(address, topic, records, partitions, transactional=True)
     plain = measure(address, plain_topic, records, partitions, transactional=False)
-    rates = [_read_rate(address, topic, partitions, isolation) for isolation in ("read_uncommitted", "read_committed") for _ in range(2)]
+    rates = [
+        _read_rate(address, topic, partitions, isolation)
+        for isolation in ("read_uncommitted", "read_committed")
+        for _ in range(2)
+    ]
     return TransactionCost(
-        system=system, client=client, records=records, partitions=partitions, transactions_per_s=in_transactions.a_second,
-        commit_p50_ms=in_transactions.commit_p50_ms, commit_p99_ms=in_transactions.commit_p99_ms,
-        plain_per_s=plain.a_second, committed_over_uncommitted=rates[3] / rates[1],
-    )  # fmt: skip
+        system=system,
+        client=client,
+        records=records,
+        partitions=partitions,
+        transactions_per_s=in_transactions.a_second,
+        commit_p50_ms=in_transactions.commit_p50_ms,
+        commit_p99_ms=in_transactions.commit_p99_ms,
+        plain_per_s=plain.a_second,
+        committed_over_uncommitted=rates[3] / rates[1],
+    )
 
 
 def native_acknowledgement_ms(pulsar: Standalone) -> float:
-    """How long a native producer waits for Pulsar to acknowledge a message, at the median: what each step of a commit waits for."""
+    """How long a native producer waits for Pulsar to acknowledge a message, at the median: what each step of a commit
+    waits for.
+    """
     topic = f"persistent://public/default/acknowledged-{uuid.uuid4().hex[:6]}"
     admin("PUT", f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/partitions", b"1")
     client = native_client.Client(pulsar.url, logger=native_client.ConsoleLogger(native_client.LoggerLevel.Error))

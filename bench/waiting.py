@@ -31,15 +31,21 @@ class WaitingCost:
 
 async def _wait(address: str, topic_id: uuid.UUID, sessions: bool, until: float) -> int:
     asker = await Asker.open(address)
-    partitions = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=2**20) for index in range(PARTITIONS)]
+    partitions = [
+        FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=2**20) for index in range(PARTITIONS)
+    ]
     session_id, epoch = 0, 0 if sessions else -1
     done = 0
     while time.perf_counter() < until:
         whole = epoch <= 0
         request = FetchRequest(
-            max_wait_ms=MAX_WAIT_MS, min_bytes=1, max_bytes=2**24, session_id=session_id, session_epoch=epoch,
+            max_wait_ms=MAX_WAIT_MS,
+            min_bytes=1,
+            max_bytes=2**24,
+            session_id=session_id,
+            session_epoch=epoch,
             topics=[FetchTopic(topic_id=topic_id, partitions=partitions)] if whole else [],
-        )  # fmt: skip
+        )
         answer = await asker.ask(request, FETCH_VERSION, FetchResponse)
         session_id = answer.session_id
         epoch = epoch + 1 if sessions else -1
@@ -57,7 +63,9 @@ async def _measure(address: str, pid: int, sessions: bool) -> WaitingCost:
     counts = await asyncio.gather(*(_wait(address, topic_id, sessions, begun + SECONDS) for _ in range(CONSUMERS)))
     used = (cpu_ns(pid) - cpu) / 1e9
     return WaitingCost(
-        sessions=sessions, of_a_core=used / (time.perf_counter() - begun), us_a_partition=used * 1e6 / (sum(counts) * PARTITIONS)
+        sessions=sessions,
+        of_a_core=used / (time.perf_counter() - begun),
+        us_a_partition=used * 1e6 / (sum(counts) * PARTITIONS),
     )
 
 

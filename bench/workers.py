@@ -15,10 +15,16 @@ _CASES: Final = tuple(case for case in CASES if case.partitions > 1)
 
 
 def worker_costs(pulsar: Standalone, directory: Path, mib: int) -> list[Throughput]:
-    """Case by case, in turn; CPU seconds are those of all workers. A broker that has just started takes more for the same."""
+    """Case by case, in turn; CPU seconds are those of all workers. A broker that has just started takes more for the
+    same.
+    """
     sidecars = {
         workers: SidecarProcess(
-            directory / f"{workers}-workers", pulsar.url, pulsar.admin_url, port=free_ports(workers).start, workers=workers
+            directory / f"{workers}-workers",
+            pulsar.url,
+            pulsar.admin_url,
+            port=free_ports(workers).start,
+            workers=workers,
         )
         for workers in WORKERS
     }

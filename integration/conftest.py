@@ -108,7 +108,9 @@ def own_sidecar(cluster: Cluster, tmp_path: Path) -> Iterator[SidecarProcess]:
 @pytest.fixture(scope="session")
 def fleet_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     """For tests of several sidecars: it takes a silent connection for dead after at most twice `KEEPALIVE_SECONDS`."""
-    server = Standalone(tmp_path_factory.mktemp("pulsar"), settings={"keepAliveIntervalSeconds": str(KEEPALIVE_SECONDS)})
+    server = Standalone(
+        tmp_path_factory.mktemp("pulsar"), settings={"keepAliveIntervalSeconds": str(KEEPALIVE_SECONDS)}
+    )
     server.start()
     yield server
     server.stop()
@@ -144,7 +146,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     if report.failed:
         first = item.stash.get(_SERVERS_BEFORE, 0)
-        logs = dict.fromkeys(server.log for number, server in enumerate(Server.started) if number >= first or server.running)
+        logs = dict.fromkeys(
+            server.log for number, server in enumerate(Server.started) if number >= first or server.running
+        )
         report.user_properties += [("log", str(log)) for log in logs]
         for log in logs:
             if log.name == SIDECAR_LOG and log.exists():

@@ -72,14 +72,25 @@ def main() -> int:
         print(f"Starting Pulsar {version} with {pulsar.journal} (log: {_short(pulsar.log)}) ...", flush=True)
         begun = time.monotonic()
         pulsar.start()
-        print(f"Pulsar is up after {time.monotonic() - begun:.0f} s. Starting the sidecar (log: {_short(sidecar.log)}) ...", flush=True)
+        print(
+            f"Pulsar is up after {time.monotonic() - begun:.0f} s. Starting the sidecar (log: {_short(sidecar.log)}) "
+            "...",
+            flush=True,
+        )
         sidecar.start()
         print(f"\nKafka clients:  127.0.0.1:{kafka_port}\nPulsar:         {pulsar.url}   admin {pulsar.admin_url}")
-        print(f"Data:           {_short(data)}\nMissing topics are made on first use with 4 partitions. Ctrl-C ends it all.\n", flush=True)
+        print(
+            f"Data:           {_short(data)}\nMissing topics are made on first use with 4 partitions. Ctrl-C ends it "
+            "all.\n",
+            flush=True,
+        )
         while pulsar.running and sidecar.running:
             time.sleep(0.5)
         ended = sidecar if pulsar.running else pulsar
-        print(f"{'The sidecar' if ended is sidecar else 'Pulsar'} ended by itself, see {_short(ended.log)}.", file=sys.stderr)
+        print(
+            f"{'The sidecar' if ended is sidecar else 'Pulsar'} ended by itself, see {_short(ended.log)}.",
+            file=sys.stderr,
+        )
         return 1
     except _Stop:
         return 0

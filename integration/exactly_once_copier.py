@@ -46,15 +46,24 @@ class ExactlyOnceCopier:
                 time.sleep(0.2)
 
     def _copy(self) -> None:
-        # With its strategy of begin anew, librdkafka 2.11 hangs where its only broker goes at the wrong moment: a broker that it gives up
-        # stays "terminating" for as long as a request for a coordinator holds it.
+        # With its strategy of begin anew, librdkafka 2.11 hangs where its only broker goes at the wrong moment: a
+        # broker that it gives up stays "terminating" for as long as a request for a coordinator holds it.
         common: dict[str, Any] = {"bootstrap.servers": self.address, "metadata.recovery.strategy": "none", **QUIET}
-        producer = Producer({**common, "transactional.id": self.target, "transaction.timeout.ms": 20_000, "linger.ms": 0})
+        producer = Producer(
+            {**common, "transactional.id": self.target, "transaction.timeout.ms": 20_000, "linger.ms": 0}
+        )
         producer.init_transactions(40)
-        consumer = Consumer({
-            **common, "group.id": f"copies-{self.target}", "isolation.level": "read_committed", "enable.auto.commit": False,
-            "auto.offset.reset": "earliest", "session.timeout.ms": 6_000, "heartbeat.interval.ms": 500,
-        })  # fmt: skip
+        consumer = Consumer(
+            {
+                **common,
+                "group.id": f"copies-{self.target}",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "session.timeout.ms": 6_000,
+                "heartbeat.interval.ms": 500,
+            }
+        )
         consumer.subscribe([self.source])
         turn = 0
         try:
@@ -72,7 +81,9 @@ class ExactlyOnceCopier:
         producer.begin_transaction()
         for message in messages:
             producer.produce(self.target, message.value(), message.key(), partition=message.partition())
-        producer.send_offsets_to_transaction(consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), 40)
+        producer.send_offsets_to_transaction(
+            consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), 40
+        )
         if aborts:
             producer.flush(40)
             producer.abort_transaction(40)

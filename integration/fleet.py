@@ -31,11 +31,17 @@ def gateways(broker: Standalone, directory: Path, numbers: Iterable[int], **sett
     ports = [(number, free_port()) for number in numbers]
     return [
         SidecarProcess(
-            directory / f"gateway-{number}", broker.url, broker.admin_url, port=port,
-            kafka__advertised=f"127.0.0.1:{port}", kafka__node_id=str(number), control__listen=f"127.0.0.1:{free_port()}", **settings,
+            directory / f"gateway-{number}",
+            broker.url,
+            broker.admin_url,
+            port=port,
+            kafka__advertised=f"127.0.0.1:{port}",
+            kafka__node_id=str(number),
+            control__listen=f"127.0.0.1:{free_port()}",
+            **settings,
         )
         for number, port in ports
-    ]  # fmt: skip
+    ]
 
 
 def told(address: str, topic: str) -> tuple[set[int], list[int]]:
@@ -64,8 +70,9 @@ def wait_until_agreed(addresses: Sequence[str], topic: str, leaders: int, second
     return found[0]
 
 
-# Records of a partition. Where five of an idempotent producer are in flight and a sixth waits, librdkafka keeps a core busy until an answer
-# comes: rd_kafka_toppar_producer_serve sets the time to wake up before it counts what is in flight.
+# Records of a partition. Where five of an idempotent producer are in flight and a sixth waits, librdkafka keeps a core
+# busy until an answer comes: rd_kafka_toppar_producer_serve sets the time to wake up before it counts what is in
+# flight.
 _UNANSWERED = 5
 
 
@@ -76,29 +83,40 @@ def _group_of(topic: str) -> str:
 def pass_over(address: str, topic: str, partitions: int, offset: int) -> None:
     """The group of a load on this topic begins there in each partition."""
     group = Consumer({"bootstrap.servers": address, **QUIET, "group.id": _group_of(topic)})
-    group.commit(offsets=[TopicPartition(topic, partition, offset) for partition in range(partitions)], asynchronous=False)
+    group.commit(
+        offsets=[TopicPartition(topic, partition, offset) for partition in range(partitions)], asynchronous=False
+    )
     group.close()
 
 
 class Load:
-    """Producers and a group that go on for as long as the test does something to their sidecars, and what their applications see of it."""
+    """Producers and a group that go on for as long as the test does something to their sidecars, and what their
+    applications see of it.
+    """
 
     def __init__(
-        self, addresses: Sequence[str], topic: str, partitions: int, settings: dict[str, Any] | None = None, rest: float = 0.02
+        self,
+        addresses: Sequence[str],
+        topic: str,
+        partitions: int,
+        settings: dict[str, Any] | None = None,
+        rest: float = 0.02,
     ) -> None:
         """`rest`: seconds, when each partition has got a record."""
         self.topic, self.partitions = topic, partitions
         self._rest = rest
         self.failed: list[str] = []
-        # By partition: number and offset. librdkafka tells none where a later batch's answer shows that this one was taken, whose own was
-        # lost (rd_kafka_dr_implicit_ack).
+        # By partition: number and offset. librdkafka tells none where a later batch's answer shows that this one was
+        # taken, whose own was lost (rd_kafka_dr_implicit_ack).
         self.acknowledged: dict[int, list[tuple[int, int | None]]] = defaultdict(list)
         self.timed_out = 0  # requests of the producer that nobody has answered
         self.read: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self._runs: list[list[tuple[int, int]]] = []  # what a member has read of a partition while it was its own
         servers = {"bootstrap.servers": ",".join(addresses), **QUIET, "error_cb": self._on_error}
         statistics = {"statistics.interval.ms": 500, "stats_cb": self._on_statistics}
-        self._producer = Producer({**servers, **statistics, "enable.idempotence": True, "linger.ms": 5, **(settings or {})})
+        self._producer = Producer(
+            {**servers, **statistics, "enable.idempotence": True, "linger.ms": 5, **(settings or {})}
+        )
         group = {"group.id": _group_of(topic), "auto.offset.reset": "earliest", "enable.auto.commit": True}
         self._consumers = [Consumer({**servers, **group}) for _ in range(2)]
         self._stop, self._stop_reading = threading.Event(), threading.Event()
@@ -130,7 +148,9 @@ class Load:
         while not self._stop.is_set():
             for partition in range(self.partitions):
                 if self._numbers[partition] - len(self.acknowledged[partition]) < _UNANSWERED:
-                    self._producer.produce(self.topic, b"%d" % self._numbers[partition], partition=partition, on_delivery=self._on_delivery)
+                    self._producer.produce(
+                        self.topic, b"%d" % self._numbers[partition], partition=partition, on_delivery=self._on_delivery
+                    )
                     self._numbers[partition] += 1
             self._stop.wait(self._rest)  # not `poll`, which returns at the first answer
             self._producer.poll(0)
@@ -161,7 +181,9 @@ class Load:
     def wait_for_more(self, records: int = 50) -> None:
         """Until so many more of each partition are acknowledged."""
         before = {partition: len(self.acknowledged[partition]) for partition in range(self.partitions)}
-        wait_for(lambda: all(len(self.acknowledged[partition]) >= count + records for partition, count in before.items()))
+        wait_for(
+            lambda: all(len(self.acknowledged[partition]) >= count + records for partition, count in before.items())
+        )
 
     def stop(self) -> None:
         """Stop producing; the group reads to the end."""
@@ -175,7 +197,9 @@ class Load:
             thread.join()
 
     def _left(self, partition: int) -> int:
-        return len({number for number, _ in self.acknowledged[partition]} - {number for number, _ in self.read[partition]})
+        return len(
+            {number for number, _ in self.acknowledged[partition]} - {number for number, _ in self.read[partition]}
+        )
 
     def check(self) -> None:
         """Nothing lost, nothing twice, nothing out of order."""
@@ -194,9 +218,11 @@ class Load:
 
 
 class UnsequencedLoad:
-    """A producer without sequences that waits for each answer of a partition, whoever leads it, before it sends more to it.
+    """A producer without sequences that waits for each answer of a partition, whoever leads it, before it sends more to
+    it.
 
-    Java's with max.in.flight=1 does that. librdkafka's waits for each broker's, so it may overtake itself when a leader changes.
+    Java's with max.in.flight=1 does that. librdkafka's waits for each broker's, so it may overtake itself when a leader
+    changes.
     """
 
     def __init__(self, addresses: Sequence[str], topic: str, partitions: int) -> None:
@@ -208,7 +234,9 @@ class UnsequencedLoad:
         self._running = self._pool.submit(lambda: asyncio.run(self._produce()))
 
     async def _produce(self) -> None:
-        async with AIOKafkaProducer(bootstrap_servers=list(self._addresses), enable_idempotence=False, acks="all", linger_ms=5) as producer:
+        async with AIOKafkaProducer(
+            bootstrap_servers=list(self._addresses), enable_idempotence=False, acks="all", linger_ms=5
+        ) as producer:
             while not self._stop.is_set():
                 for partition in range(self._partitions):
                     sent = self._sent[partition]

@@ -55,7 +55,8 @@ def wait_for_room(client: Producer, most: int) -> None:
 
     An idempotent producer that has as many requests under way as it may, and another one ready, spins: its thread takes
     a whole core until an answer comes (librdkafka 2.16, whatever server it is). A few such producers starve the server
-    that they wait for. A test of many producers, or one that keeps a server away for long, sends no more than is under way.
+    that they wait for. A test of many producers, or one that keeps a server away for long, sends no more than is under
+    way.
     """
     while len(client) >= most:
         client.poll(0.1)
@@ -96,10 +97,14 @@ def produce(
 
 
 def consumer(address: str, **settings: Any) -> Consumer:
-    return Consumer({"bootstrap.servers": address, "group.id": "unused", "enable.auto.commit": False, **QUIET, **settings})
+    return Consumer(
+        {"bootstrap.servers": address, "group.id": "unused", "enable.auto.commit": False, **QUIET, **settings}
+    )
 
 
-def read(address: str, topic: str, count: int, partition: int = 0, offset: int = 0, seconds: float = 120, **settings: Any) -> list[Record]:
+def read(
+    address: str, topic: str, count: int, partition: int = 0, offset: int = 0, seconds: float = 120, **settings: Any
+) -> list[Record]:
     """`count` records from `offset` on, or as many as come in time."""
     client = consumer(address, **settings)
     client.assign([TopicPartition(topic, partition, offset)])
@@ -115,24 +120,36 @@ def read(address: str, topic: str, count: int, partition: int = 0, offset: int =
     return found
 
 
-def offset_at(admin: AdminClient, at: TopicPartition, which: OffsetSpec, isolation: IsolationLevel, seconds: float = 20) -> int:
-    """Raises KafkaException. (`get_watermark_offsets` passes over an error that comes together with an answer, and says 0 and 0.)"""
+def offset_at(
+    admin: AdminClient, at: TopicPartition, which: OffsetSpec, isolation: IsolationLevel, seconds: float = 20
+) -> int:
+    """Raises KafkaException. (`get_watermark_offsets` passes over an error that comes together with an answer, and says
+    0 and 0.)
+    """
     (found,) = admin.list_offsets({at: which}, isolation_level=isolation, request_timeout=seconds).values()
     offset = int(found.result().offset)
     if offset < 0:  # where its leader can't be reached, it may have neither an offset nor an error
-        raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"no offset came for {at.topic}-{at.partition}"))
+        raise KafkaException(
+            KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"no offset came for {at.topic}-{at.partition}")
+        )
     return offset
 
 
 def bounds(
-    address: str, topic: str, partition: int = 0, seconds: float = 180, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
+    address: str,
+    topic: str,
+    partition: int = 0,
+    seconds: float = 180,
+    isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
 ) -> tuple[int, int]:
     """Where a partition begins and ends; waits for its leader, as an application's client does."""
     admin = AdminClient({"bootstrap.servers": address, **QUIET})
     at, deadline = TopicPartition(topic, partition), time.monotonic() + seconds
     while True:
         try:
-            start, end = (offset_at(admin, at, which, isolation) for which in (OffsetSpec.earliest(), OffsetSpec.latest()))
+            start, end = (
+                offset_at(admin, at, which, isolation) for which in (OffsetSpec.earliest(), OffsetSpec.latest())
+            )
             return start, end
         except KafkaException as error:
             if error.args[0].code() != KafkaError.LEADER_NOT_AVAILABLE or time.monotonic() > deadline:

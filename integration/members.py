@@ -30,8 +30,11 @@ class Member:
         self.read: list[tuple[int, int]] = []
         self.refused_commits: dict[int, str] = {}  # by partition, what the last commit was told, if that was refused
         base: dict[str, object] = {
-            "bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest", "on_commit": self._on_commit,
-        }  # fmt: skip
+            "bootstrap.servers": address,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "on_commit": self._on_commit,
+        }
         self.client = Consumer(base | settings)
         self._incremental = "consumer" in settings.values() or "cooperative-sticky" in settings.values()
         self._stop = False
@@ -100,9 +103,16 @@ class JavaMember:
         self.committed: dict[int, int] = {}
         self.failures: list[str] = []
         command = [
-            *java(version), "org.apache.kafka.tools.VerifiableConsumer",
-            "--bootstrap-server", address, "--topic", topic, "--group-id", group, *options,
-        ]  # fmt: skip
+            *java(version),
+            "org.apache.kafka.tools.VerifiableConsumer",
+            "--bootstrap-server",
+            address,
+            "--topic",
+            topic,
+            "--group-id",
+            group,
+            *options,
+        ]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self._thread = threading.Thread(target=self._listen)
         self._thread.start()

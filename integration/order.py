@@ -14,12 +14,23 @@ TOGETHER: Final = {
     "test_brokers": "two_brokers",
     "test_transaction_checker": "two_brokers",
 }
-# The longest first, so that two workers end at about the same time. Files with Spark use the processor, those with several sidecars
-# wait: one of each at a time. All others follow in the order of their names.
+# The longest first, so that two workers end at about the same time. Files with Spark use the processor, those with
+# several sidecars wait: one of each at a time. All others follow in the order of their names.
 LONGEST_FIRST: Final = (
-    "test_mirror_pipeline", "fleet_broker", "test_archive_pipeline", "two_brokers", "test_fleet_faults", "test_offsets", "test_faults",
-    "test_transactions", "test_reindex_pipeline", "test_spark_faults", "test_groups", "test_matrix", "test_consumer_protocol",
-)  # fmt: skip
+    "test_mirror_pipeline",
+    "fleet_broker",
+    "test_archive_pipeline",
+    "two_brokers",
+    "test_fleet_faults",
+    "test_offsets",
+    "test_faults",
+    "test_transactions",
+    "test_reindex_pipeline",
+    "test_spark_faults",
+    "test_groups",
+    "test_matrix",
+    "test_consumer_protocol",
+)
 
 
 def scope(file: str) -> str:

@@ -115,10 +115,14 @@ def fill(address: str, topic: str, count: int) -> None:
         client = producer(address, **{"compression.type": codec, "linger.ms": 20 * number})
         for index in range(count):
             client.produce(
-                topic, None if index % 17 == 0 else b"%d-%d-" % (number, index) + b"v" * (index % 300),
-                None if index % 5 == 0 else b"k%d" % index, partition=index % 2, timestamp=now - 1_000 * index,
-                headers=[("h", b"%d" % index), ("n", None)] if index % 3 == 0 else [], callback=acks,
-            )  # fmt: skip
+                topic,
+                None if index % 17 == 0 else b"%d-%d-" % (number, index) + b"v" * (index % 300),
+                None if index % 5 == 0 else b"k%d" % index,
+                partition=index % 2,
+                timestamp=now - 1_000 * index,
+                headers=[("h", b"%d" % index), ("n", None)] if index % 3 == 0 else [],
+                callback=acks,
+            )
             client.poll(0)
         assert client.flush(LONG) == 0
         assert not acks.failed

@@ -1,4 +1,5 @@
-"""Get and make all that tests would otherwise wait for: jars, compiled programs, archives of classes, images, the compiled wheel.
+"""Get and make all that tests would otherwise wait for: jars, compiled programs, archives of classes, images, the
+compiled wheel.
 
 It begins beside the unit tests: much of it waits for the network.
 """
@@ -55,7 +56,9 @@ def _make_archives(version: str, server: Bundle, tool: Bundle) -> None:
         archive_of(one).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        pulsar = Standalone(directory / "pulsar", version=version, jvm=archiving(short_lived_server(server), fresh[server]))
+        pulsar = Standalone(
+            directory / "pulsar", version=version, jvm=archiving(short_lived_server(server), fresh[server])
+        )
         sidecar = SidecarProcess(directory / "sidecar", pulsar.url, pulsar.admin_url)
         try:
             pulsar.start()
@@ -63,9 +66,23 @@ def _make_archives(version: str, server: Bundle, tool: Bundle) -> None:
             create(sidecar.address, "warm", 1)
             produce(sidecar.address, "warm", [b"x"])
             assert len(read(sidecar.address, "warm", 1)) == 1
-            consumer = [*java(VERSION, archiving(short_lived_tool(tool), fresh[tool])), "org.apache.kafka.tools.VerifiableConsumer"]
-            asked = ("--bootstrap-server", sidecar.address, "--topic", "warm", "--group-id", "warm", "--max-messages", "1")
-            subprocess.run([*consumer, *asked, "--reset-policy", "earliest"], check=True, capture_output=True, timeout=60)
+            consumer = [
+                *java(VERSION, archiving(short_lived_tool(tool), fresh[tool])),
+                "org.apache.kafka.tools.VerifiableConsumer",
+            ]
+            asked = (
+                "--bootstrap-server",
+                sidecar.address,
+                "--topic",
+                "warm",
+                "--group-id",
+                "warm",
+                "--max-messages",
+                "1",
+            )
+            subprocess.run(
+                [*consumer, *asked, "--reset-policy", "earliest"], check=True, capture_output=True, timeout=60
+            )
         finally:
             sidecar.stop()
             pulsar.stop(90)
@@ -112,7 +129,9 @@ def _end(*_: object) -> None:
 
 
 def main() -> None:
-    """With the argument `servers` only what nearly all tests need; without it also images and the wheel, for a file each."""
+    """With the argument `servers` only what nearly all tests need; without it also images and the wheel, for a file
+    each.
+    """
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, _end)
     with ThreadPoolExecutor(2) as pool:

@@ -88,10 +88,16 @@ class RawMember:
 
         while True:
             joined = await self._connection.ask(
-                11, 5, group_id=self.group, session_timeout=milliseconds(session), rebalance_timeout=milliseconds(60_000),
-                member_id=self.member_id, group_instance_id=None, protocol_type="consumer",
+                11,
+                5,
+                group_id=self.group,
+                session_timeout=milliseconds(session),
+                rebalance_timeout=milliseconds(60_000),
+                member_id=self.member_id,
+                group_instance_id=None,
+                protocol_type="consumer",
                 protocols=(JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\0\xff\xff\xff\xff"),),
-            )  # fmt: skip
+            )
             if joined.error_code in (ErrorCode.none, ErrorCode.member_id_required):
                 self.member_id = joined.member_id
             if joined.error_code is not ErrorCode.none:
@@ -99,11 +105,19 @@ class RawMember:
                     await asyncio.sleep(0.2)
                 continue
             self.generation = joined.generation_id
-            parts = tuple(SyncGroupRequestAssignment(member_id=one.member_id, assignment=one.member_id.encode()) for one in joined.members)
+            parts = tuple(
+                SyncGroupRequestAssignment(member_id=one.member_id, assignment=one.member_id.encode())
+                for one in joined.members
+            )
             synced = await self._connection.ask(
-                14, 3, group_id=self.group, generation_id=self.generation, member_id=self.member_id, group_instance_id=None,
+                14,
+                3,
+                group_id=self.group,
+                generation_id=self.generation,
+                member_id=self.member_id,
+                group_instance_id=None,
                 assignments=parts,
-            )  # fmt: skip
+            )
             if synced.error_code is ErrorCode.none:
                 self.part = synced.assignment
                 return
@@ -149,10 +163,15 @@ class RawConsumer:
         joins = self.epoch == 0
         owned = tuple(TopicPartitions(topic_id=topic, partitions=indexes) for topic, indexes in self.assigned.items())
         answer = await self._connection.ask(
-            68, 1, group_id=self.group, member_id=self.member_id, member_epoch=self.epoch,
-            rebalance_timeout=milliseconds(60_000 if joins else -1), subscribed_topic_names=(self._topic,) if joins else None,
+            68,
+            1,
+            group_id=self.group,
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            rebalance_timeout=milliseconds(60_000 if joins else -1),
+            subscribed_topic_names=(self._topic,) if joins else None,
             topic_partitions=owned,
-        )  # fmt: skip
+        )
         if answer.error_code is ErrorCode.none:
             self.epoch = answer.member_epoch
             self.interval = answer.heartbeat_interval.total_seconds()

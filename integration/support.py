@@ -15,7 +15,13 @@ import httpx
 def admin(method: str, url: str, body: bytes | None = None) -> bytes:
     """One admin call; a redirect to another broker is followed with method and body."""
     response = httpx.request(
-        method, url, content=body, headers={"content-type": "application/json"}, timeout=30, follow_redirects=True, trust_env=False
+        method,
+        url,
+        content=body,
+        headers={"content-type": "application/json"},
+        timeout=30,
+        follow_redirects=True,
+        trust_env=False,
     )
     return response.raise_for_status().content
 
@@ -60,7 +66,9 @@ class FaultProxy:
             threading.Thread(target=self._pump, args=(client, broker, pair, True), daemon=True).start()
             threading.Thread(target=self._pump, args=(broker, client, pair, False), daemon=True).start()
 
-    def _pump(self, source: socket.socket, sink: socket.socket, pair: tuple[socket.socket, socket.socket], upward: bool) -> None:
+    def _pump(
+        self, source: socket.socket, sink: socket.socket, pair: tuple[socket.socket, socket.socket], upward: bool
+    ) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(_CHUNK):
                 self._flowing.wait()

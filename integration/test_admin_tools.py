@@ -28,16 +28,33 @@ def test_kafka_ui_and_akhq_open_the_cluster(cluster: Cluster) -> None:
 
 def test_kafka_features_describes_what_is_finalized(cluster: Cluster) -> None:
     done = java_tool("org.apache.kafka.tools.FeatureCommand", "--bootstrap-server", cluster.kafka, "describe")
-    told = {line.split("\t")[0]: line.split("\t")[1:] for line in done.stdout.splitlines() if line.startswith("Feature:")}
+    told = {
+        line.split("\t")[0]: line.split("\t")[1:] for line in done.stdout.splitlines() if line.startswith("Feature:")
+    }
     assert [one.split(": ")[1] for one in told["Feature: metadata.version"]][2] == "4.2-IV1"
     assert "FinalizedVersionLevel: 2" in told["Feature: transaction.version"]
     assert "FinalizedVersionLevel: 1" in told["Feature: group.version"]
 
 
 def test_kafka_configs_describes_a_node(cluster: Cluster) -> None:
-    of_node = ("--bootstrap-server", cluster.kafka, "--entity-type", "brokers", "--entity-name", "0", "--describe", "--all")
+    of_node = (
+        "--bootstrap-server",
+        cluster.kafka,
+        "--entity-type",
+        "brokers",
+        "--entity-name",
+        "0",
+        "--describe",
+        "--all",
+    )
     told = java_tool("kafka.admin.ConfigCommand", *of_node).stdout
-    for name in ("listeners", "log.retention.ms", "message.max.bytes", "num.partitions", "group.min.session.timeout.ms"):
+    for name in (
+        "listeners",
+        "log.retention.ms",
+        "message.max.bytes",
+        "num.partitions",
+        "group.min.session.timeout.ms",
+    ):
         assert f" {name}=" in told, told
 
 
@@ -46,7 +63,9 @@ def test_kafka_metadata_quorum_tells_its_status(cluster: Cluster) -> None:
     status = java_tool("org.apache.kafka.tools.MetadataQuorumCommand", *quorum, "--status")
     assert status.returncode == 0, status.stdout + status.stderr
     assert "HighWatermark:          0" in status.stdout
-    replication = java_tool("org.apache.kafka.tools.MetadataQuorumCommand", *quorum, "--replication", "--human-readable")
+    replication = java_tool(
+        "org.apache.kafka.tools.MetadataQuorumCommand", *quorum, "--replication", "--human-readable"
+    )
     assert "ms ago" in replication.stdout, replication.stdout + replication.stderr
 
 

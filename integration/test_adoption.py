@@ -35,7 +35,13 @@ GROUPS = ["orders", "my-group", "polygenelubricants"]
 
 def _batch(record: Record) -> bytes:
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=0, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1, batch_size=10**6
+        magic=2,
+        compression_type=0,
+        is_transactional=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=10**6,
     )
     assert record.value is not None
     builder.append(0, 1_000, write_key(record.key), write_value(record.value), [])
@@ -104,7 +110,9 @@ def test_groups_of_kafka_on_pulsar_go_on_where_they_were(cluster: Cluster, topic
     namespace = f"public/kop-{topic}"
     httpx.put(f"{cluster.admin_url}/admin/v2/namespaces/{namespace}").raise_for_status()
     offsets_topic = f"{cluster.admin_url}/admin/v2/persistent/{namespace}/__consumer_offsets"
-    httpx.put(f"{offsets_topic}/partitions", content=str(PARTITIONS), headers={"content-type": "application/json"}).raise_for_status()
+    httpx.put(
+        f"{offsets_topic}/partitions", content=str(PARTITIONS), headers={"content-type": "application/json"}
+    ).raise_for_status()
     asyncio.run(_write_as_kop(cluster.pulsar_url, namespace, topic))
 
     def sidecar(name: str) -> SidecarProcess:

@@ -1,7 +1,7 @@
 """What a sidecar that has just started says of topics while the admin API is slow, fails, or answers 404 to everything.
 
-A client that is told that its topics are missing, or have no partitions, drops them. Of topics that are there it may hear what is true,
-or an error after which it asks again.
+A client that is told that its topics are missing, or have no partitions, drops them. Of topics that are there it may
+hear what is true, or an error after which it asks again.
 """
 
 from __future__ import annotations
@@ -31,8 +31,11 @@ PARTITIONS: Final = 2
 # Longer than the sidecar takes anything of a topic for fresh.
 BAD_SECONDS: Final = 8.0
 TRY_AGAIN: Final = (
-    ErrorCode.leader_not_available, ErrorCode.not_leader_or_follower, ErrorCode.request_timed_out, ErrorCode.kafka_storage_error,
-)  # fmt: skip
+    ErrorCode.leader_not_available,
+    ErrorCode.not_leader_or_follower,
+    ErrorCode.request_timed_out,
+    ErrorCode.kafka_storage_error,
+)
 
 
 @pytest.fixture
@@ -125,7 +128,9 @@ async def test_topics_that_are_there_are_never_said_to_be_missing(
     assert writer.flush(30) == 0
     connection = await RawConnection.open(sidecar.address)
     wanted: Any = tuple(MetadataRequestTopic(topic_id=None, name=name) for name in names)  # type: ignore[arg-type]
-    told = await connection.ask(3, 12, topics=wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
+    told = await connection.ask(
+        3, 12, topics=wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+    )
     ids = {one.name: one.topic_id for one in told.topics}
     assert all(ids.values())
     connection.close()

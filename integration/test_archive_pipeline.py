@@ -1,4 +1,6 @@
-"""`pipeline archive` and `pipeline replay`: each offset once, in files and in Iceberg, and back into topics as it was."""
+"""`pipeline archive` and `pipeline replay`: each offset once, in files and in Iceberg, and back into topics as it
+was.
+"""
 
 from __future__ import annotations
 
@@ -69,18 +71,30 @@ def archive_here(spark: SparkSession, address: str, topic: str, path: Path, **se
 
 
 def replay_here(spark: SparkSession, address: str, path: Path, name: str) -> Replay:
-    options = ReplayOptions(name=MirrorName.of(name, "replay"), target=KafkaCluster(bootstrap=address), path=str(path), prefix="again-")
+    options = ReplayOptions(
+        name=MirrorName.of(name, "replay"), target=KafkaCluster(bootstrap=address), path=str(path), prefix="again-"
+    )
     replay = Replay(spark, options, print)
     replay.run()
     return replay
 
 
-def test_files_have_each_offset_once_and_go_back_into_a_topic(cluster: Cluster, topic: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_files_have_each_offset_once_and_go_back_into_a_topic(
+    cluster: Cluster, topic: str, spark: SparkSession, tmp_path: Path
+) -> None:
     path = tmp_path / "archive"
     archive = (
-        "--source", cluster.kafka, "--topic", topic, "--path", str(path), "--batch-records", str(300 * SCALE),
-        *LOCAL, *jars(class_path(CONNECTOR)),
-    )  # fmt: skip
+        "--source",
+        cluster.kafka,
+        "--topic",
+        topic,
+        "--path",
+        str(path),
+        "--batch-records",
+        str(300 * SCALE),
+        *LOCAL,
+        *jars(class_path(CONNECTOR)),
+    )
     pipeline("archive", *archive)
     for partition in range(2):
         assert archived(spark, path, topic, partition) == contents(cluster.kafka, topic, partition, with_offsets=True)
@@ -102,19 +116,30 @@ def test_files_have_each_offset_once_and_go_back_into_a_topic(cluster: Cluster, 
         assert contents(cluster.kafka, f"again-{topic}", partition) == contents(cluster.kafka, topic, partition)
     again = replay_here(spark, cluster.kafka, path, name)
     assert (again.records, again.problems) == (0, {})
-    assert "say --into-existing to add to it" in replay_here(spark, cluster.kafka, path, f"other_{name}").problems[topic, 0]
+    assert (
+        "say --into-existing to add to it"
+        in replay_here(spark, cluster.kafka, path, f"other_{name}").problems[topic, 0]
+    )
 
 
-def test_a_table_of_iceberg_has_what_the_topic_has(cluster: Cluster, topic: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_of_iceberg_has_what_the_topic_has(
+    cluster: Cluster, topic: str, spark: SparkSession, tmp_path: Path
+) -> None:
     catalog = (
-        "--conf", "spark.sql.catalog.local=org.apache.iceberg.spark.SparkCatalog", "--conf", "spark.sql.catalog.local.type=hadoop",
-        "--conf", f"spark.sql.catalog.local.warehouse={tmp_path}",
-    )  # fmt: skip
+        "--conf",
+        "spark.sql.catalog.local=org.apache.iceberg.spark.SparkCatalog",
+        "--conf",
+        "spark.sql.catalog.local.type=hadoop",
+        "--conf",
+        f"spark.sql.catalog.local.warehouse={tmp_path}",
+    )
     table = ("--table", "local.kafka.archive", *LOCAL, *catalog, *jars(class_path(CONNECTOR), class_path(ICEBERG)))
     archive = ("--source", cluster.kafka, "--topic", topic, "--batch-records", str(600 * SCALE), *table)
     assert "offsets archived in" in pipeline_here(spark, "archive", *archive, "--compact-mib", "64")
     assert "0 offsets archived" in pipeline_here(spark, "archive", *archive)
-    pipeline_here(spark, "replay", "--name", f"ice_{time.time_ns()}", "--target", cluster.kafka, "--prefix", "ice-", *table)
+    pipeline_here(
+        spark, "replay", "--name", f"ice_{time.time_ns()}", "--target", cluster.kafka, "--prefix", "ice-", *table
+    )
     for partition in range(2):
         assert contents(cluster.kafka, f"ice-{topic}", partition) == contents(cluster.kafka, topic, partition)
 
@@ -127,7 +152,9 @@ def audit_here(spark: SparkSession, address: str, topic: str, out: Path, against
     return audit
 
 
-def test_an_audit_accounts_for_offsets_and_compares_copies(cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path) -> None:
+def test_an_audit_accounts_for_offsets_and_compares_copies(
+    cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path
+) -> None:
     """The archive of the topic is the same; without one batch it is not."""
     place, out, result = tmp_path / "archive", tmp_path / "audit", tmp_path / "result.json"
     there = ("--source", cluster.kafka, "--topic", topic, *LOCAL, *jars(class_path(CONNECTOR)))
@@ -139,7 +166,9 @@ def test_an_audit_accounts_for_offsets_and_compares_copies(cluster: Cluster, spa
         expected = contents(cluster.kafka, topic, partition, with_offsets=True)
         found = rows[partition]
         assert (found.records, found.first, found.last) == (len(expected), expected[0].offset, expected[-1].offset)
-        assert found.missing == expected[-1].offset + 1 - expected[0].offset - len(expected)  # markers, and aborted records
+        assert found.missing == expected[-1].offset + 1 - expected[0].offset - len(
+            expected
+        )  # markers, and aborted records
         assert found.repeats == 0
         assert found.without_key == sum(record.key is None for record in expected)
     assert json.loads(result.read_text())["different"] == 0
@@ -152,7 +181,9 @@ def test_an_audit_accounts_for_offsets_and_compares_copies(cluster: Cluster, spa
     assert audit.findings == [f"{audit.different} records are on one side alone, or are others"]
 
 
-def test_an_audit_compares_each_record_with_the_copy_that_a_mirror_has_made(cluster: Cluster, spark: SparkSession, tmp_path: Path) -> None:
+def test_an_audit_compares_each_record_with_the_copy_that_a_mirror_has_made(
+    cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
     source, prefix, name = new_topic(), "mirrored-", MirrorName.of(f"audited_{time.time_ns()}")
     create(cluster.kafka, source, 2)
     fill(cluster.kafka, source, 100)
@@ -164,14 +195,18 @@ def test_an_audit_compares_each_record_with_the_copy_that_a_mirror_has_made(clus
     against = RecordSource(cluster=here, prefix=prefix, mirror=name)
     assert audit_here(spark, cluster.kafka, source, tmp_path, against).different == 0
     # What one side lacks makes no other record differ.
-    removed = [record for record in contents(cluster.kafka, prefix + source, 0, with_offsets=True) if record.offset < 30]
+    removed = [
+        record for record in contents(cluster.kafka, prefix + source, 0, with_offsets=True) if record.offset < 30
+    ]
     admin = AdminClient({"bootstrap.servers": cluster.kafka, **QUIET})
     for future in admin.delete_records([TopicPartition(prefix + source, 0, 30)]).values():
         future.result(20)
     assert audit_here(spark, cluster.kafka, source, tmp_path, against).different == len(removed) > 0
 
 
-def test_a_topic_that_was_made_anew_is_not_added_to_an_archive(cluster: Cluster, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_topic_that_was_made_anew_is_not_added_to_an_archive(
+    cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
     topic = new_topic()
     create(cluster.kafka, topic)
     produce(cluster.kafka, topic, [b"before"])
@@ -232,7 +267,9 @@ def test_on_a_cluster_each_offset_is_there_once_though_everything_is_killed(
         what.kill()
         what.start()
 
-    def run_while(name: str, *arguments: str, progress: Callable[[], float], faults: Sequence[Callable[[Driver], None]]) -> int:
+    def run_while(
+        name: str, *arguments: str, progress: Callable[[], float], faults: Sequence[Callable[[Driver], None]]
+    ) -> int:
         """Each fault meets with work, as far as there is any."""
         driver = Driver(tmp_path, name, *arguments, *on_cluster)
         met = 0
@@ -257,17 +294,32 @@ def test_on_a_cluster_each_offset_is_there_once_though_everything_is_killed(
             return 0
 
     faults = (
-        restart, lambda _: restart(sidecar), lambda _: workers.kill_worker(0), lambda _: restart(broker),
-    )  # fmt: skip
+        restart,
+        lambda _: restart(sidecar),
+        lambda _: workers.kill_worker(0),
+        lambda _: restart(broker),
+    )
     archive = (*there, "--path", str(path), "--batch-records", str(4_000 * SCALE))
     assert run_while("archive", *archive, progress=lambda: len(list(path.glob("batch=*"))), faults=faults) > 2
     for partition in range(2):
         found = [record.value for record in archived(spark, path, topic, partition)]
         assert found == [b"%d-" % number + b"v" * 500 for number in range(count)]
-    audit = (*there, "--out", str(tmp_path / "audit"), "--against-path", str(path), "--result", str(tmp_path / "result.json"))
-    run_while("audit", *audit, progress=lambda: len(list((tmp_path / "audit").glob("*"))), faults=[lambda _: restart(sidecar)])
+    audit = (
+        *there,
+        "--out",
+        str(tmp_path / "audit"),
+        "--against-path",
+        str(path),
+        "--result",
+        str(tmp_path / "result.json"),
+    )
+    run_while(
+        "audit", *audit, progress=lambda: len(list((tmp_path / "audit").glob("*"))), faults=[lambda _: restart(sidecar)]
+    )
     assert json.loads((tmp_path / "result.json").read_text())["different"] == 0
     replay = ("--name", "back", "--target", sidecar.address, "--path", str(path), "--prefix", "again-")
-    run_while("replay", *replay, progress=replayed, faults=[lambda _: restart(sidecar), restart, lambda _: restart(broker)])
+    run_while(
+        "replay", *replay, progress=replayed, faults=[lambda _: restart(sidecar), restart, lambda _: restart(broker)]
+    )
     for partition in range(2):
         assert contents(sidecar.address, f"again-{topic}", partition) == contents(sidecar.address, topic, partition)

@@ -169,9 +169,19 @@ def test_the_console_tools_of_apache_kafka_4(cluster: Cluster, topic: str) -> No
         count = bounds(cluster.kafka, topic, partition)[1]
         if count:
             done = java_tool(
-                "org.apache.kafka.tools.consumer.ConsoleConsumer", *server, "--topic", topic, "--partition", str(partition),
-                "--offset", "0", "--max-messages", str(count), "--timeout-ms", "20000",
-            )  # fmt: skip
+                "org.apache.kafka.tools.consumer.ConsoleConsumer",
+                *server,
+                "--topic",
+                topic,
+                "--partition",
+                str(partition),
+                "--offset",
+                "0",
+                "--max-messages",
+                str(count),
+                "--timeout-ms",
+                "20000",
+            )
             read_back += done.stdout.split("\n")[:count]
     assert sorted(read_back) == sorted(lines.split("\n")[:-1])
     for time_asked, expected in (("-1", 50), ("-2", 0), (str(begun), 0)):
@@ -182,14 +192,19 @@ def test_the_console_tools_of_apache_kafka_4(cluster: Cluster, topic: str) -> No
     for named, told in (("earliest-local", [0, 0]), ("latest-tiered", []), ("earliest-pending-upload", [])):
         done = java_tool("org.apache.kafka.tools.GetOffsetShell", *server, "--topic", topic, "--time", named)
         assert done.returncode == 0, done.stderr
-        assert [int(line.rsplit(":", 1)[1]) for line in done.stdout.split() if line[-1] != ":"] == told, (named, done.stdout)
+        assert [int(line.rsplit(":", 1)[1]) for line in done.stdout.split() if line[-1] != ":"] == told, (
+            named,
+            done.stdout,
+        )
     greatest = java_tool("org.apache.kafka.tools.GetOffsetShell", *server, "--topic", topic, "--time", "-3")
     assert greatest.returncode == 0, greatest.stderr
     assert greatest.stdout.strip(), greatest.stderr
 
 
 def test_the_config_tool_of_apache_kafka_4(cluster: Cluster, topic: str) -> None:
-    """What it sets is Pulsar's own policy, what can't be kept is refused with the reason, and the rest is told as it is."""
+    """What it sets is Pulsar's own policy, what can't be kept is refused with the reason, and the rest is told as it
+    is.
+    """
     server = ("--bootstrap-server", cluster.kafka)
     of_topic = (*server, "--entity-type", "topics", "--entity-name", topic)
     tool = "kafka.admin.ConfigCommand"
@@ -208,7 +223,10 @@ def test_the_config_tool_of_apache_kafka_4(cluster: Cluster, topic: str) -> None
     done = java_tool(tool, *of_topic, "--alter", "--add-config", "entry.format=pulsar,max.message.bytes=100000")
     assert "Completed updating config" in done.stdout, done.stdout + done.stderr
     policy = f"{cluster.admin_url}/admin/v2/persistent/public/default/{topic}"
-    assert json.loads(admin("GET", f"{policy}/properties")) == {"entry.format": "pulsar", "kafka.retention": "retention.ms 120 -1"}
+    assert json.loads(admin("GET", f"{policy}/properties")) == {
+        "entry.format": "pulsar",
+        "kafka.retention": "retention.ms 120 -1",
+    }
     wanted = {"retentionTimeInMinutes": 120, "retentionSizeInMB": -1}
     assert _eventually(lambda: json.loads(admin("GET", f"{policy}/retention") or b"null"), wanted) == wanted
     assert _eventually(lambda: json.loads(admin("GET", f"{policy}/maxMessageSize") or b"null"), 100_000) == 100_000
@@ -237,9 +255,13 @@ def _eventually(ask: Callable[[], Any], wanted: Any) -> Any:
 
 
 def test_the_cluster_tools_of_apache_kafka_4(cluster: Cluster, topic: str, tmp_path: Path) -> None:
-    """What is asked of a cluster whose only replicas are sidecars: sizes, elections, reassignments, manual assignments."""
+    """What is asked of a cluster whose only replicas are sidecars: sizes, elections, reassignments, manual
+    assignments.
+    """
     server = ("--bootstrap-server", cluster.kafka)
-    made = java_tool("org.apache.kafka.tools.TopicCommand", *server, "--create", "--topic", topic, "--replica-assignment", "0,0")
+    made = java_tool(
+        "org.apache.kafka.tools.TopicCommand", *server, "--create", "--topic", topic, "--replica-assignment", "0,0"
+    )
     assert f"Created topic {topic}" in made.stdout, made.stdout + made.stderr
     produce(cluster.kafka, topic, [b"x" * 1000] * 50, partition=1)
     sizes = java_tool("org.apache.kafka.tools.LogDirsCommand", *server, "--describe", "--topic-list", topic)
@@ -249,7 +271,14 @@ def test_the_cluster_tools_of_apache_kafka_4(cluster: Cluster, topic: str, tmp_p
     by_partition = {one["partition"]: one["size"] for one in directory["partitions"]}
     assert by_partition[f"{topic}-1"] > 50_000
     elected = java_tool(
-        "org.apache.kafka.tools.LeaderElectionCommand", *server, "--election-type", "preferred", "--topic", topic, "--partition", "1"
+        "org.apache.kafka.tools.LeaderElectionCommand",
+        *server,
+        "--election-type",
+        "preferred",
+        "--topic",
+        topic,
+        "--partition",
+        "1",
     )
     assert "Valid replica already elected" in elected.stdout, elected.stdout + elected.stderr
     plan = tmp_path / "plan.json"

@@ -19,7 +19,12 @@ from integration.launcher.sidecar import SidecarProcess
 from integration.test_shared_entries import check_crowd, write_crowd
 
 # Those that reach into modules to change a constant can't: the compiler has put its value where it is used.
-TESTS = ("tests/partition/fold", "tests/partition/write", "tests/partition/test_partition.py", "tests/wire/test_records.py")
+TESTS = (
+    "tests/partition/fold",
+    "tests/partition/write",
+    "tests/partition/test_partition.py",
+    "tests/wire/test_records.py",
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +36,21 @@ def _run(site: Path, directory: Path, *command: str) -> str:
     # What this run of tests was asked for is not what the inner one is to do.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment = {**inherited, "PYTHONPATH": str(site)}
-    done = subprocess.run([sys.executable, "-P", *command], cwd=directory, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-P", *command], cwd=directory, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout[-3_000:] + done.stderr[-3_000:]
     return done.stdout
 
 
 def test_the_same_tests_pass(site: Path, tmp_path: Path) -> None:
     names = ", ".join(f"kafka_sidecar.{module.replace('/', '.')}" for module in HOT)
-    files = _run(site, tmp_path, "-c", f"import sys, {names}; print(*[sys.modules[name].__file__ for name in '{names}'.split(', ')])")
+    files = _run(
+        site,
+        tmp_path,
+        "-c",
+        f"import sys, {names}; print(*[sys.modules[name].__file__ for name in '{names}'.split(', ')])",
+    )
     assert all(file.endswith(".so") for file in files.split())
     shutil.copytree(ROOT / "tests", tmp_path / "tests")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)

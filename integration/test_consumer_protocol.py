@@ -1,4 +1,6 @@
-"""The consumer group protocol (KIP-848): Java and librdkafka, regular expressions, static members, and the move from classic and back."""
+"""The consumer group protocol (KIP-848): Java and librdkafka, regular expressions, static members, and the move from
+classic and back.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def test_java_members_share_and_their_group_is_described(cluster: Cluster, topic
             wait_for(lambda: len(first.assigned) == len(second.assigned) == 2, EVERYBODY_SECONDS)
             assert first.assigned.isdisjoint(second.assigned)
             assert first.revocations == 2
-            assert re.search(rf"{group}\s+.*range\s+Stable\s+2", described(cluster, group)), "the only one that is asked for"
+            assert re.search(rf"{group}\s+.*range\s+Stable\s+2", described(cluster, group)), (
+                "the only one that is asked for"
+            )
             shown = tool(cluster, "--describe", "--group", group, "--members", "--verbose")
             assert len(re.findall(rf"^{group}\s", shown, re.MULTILINE)) == 2
             assert re.search(rf"{group}\s+Consumer", tool(cluster, "--list", "--type", "consumer"))
@@ -77,13 +81,27 @@ def test_java_members_share_and_their_group_is_described(cluster: Cluster, topic
 def test_verifiable_producer_and_consumer(cluster: Cluster, topic: str) -> None:
     create(cluster.kafka, topic, 3)
     written = java_tool(
-        "org.apache.kafka.tools.VerifiableProducer", "--bootstrap-server", cluster.kafka, "--topic", topic, "--max-messages", "500"
+        "org.apache.kafka.tools.VerifiableProducer",
+        "--bootstrap-server",
+        cluster.kafka,
+        "--topic",
+        topic,
+        "--max-messages",
+        "500",
     )
     assert written.stdout.count("producer_send_success") == 500, written.stdout[-500:] + written.stderr[-500:]
     read = java_tool(
-        "org.apache.kafka.tools.VerifiableConsumer", "--bootstrap-server", cluster.kafka, "--topic", topic, "--group-id", f"g-{topic}",
-        "--max-messages", "500", *CONSUMER,
-    )  # fmt: skip
+        "org.apache.kafka.tools.VerifiableConsumer",
+        "--bootstrap-server",
+        cluster.kafka,
+        "--topic",
+        topic,
+        "--group-id",
+        f"g-{topic}",
+        "--max-messages",
+        "500",
+        *CONSUMER,
+    )
     assert '"name":"offsets_committed"' in read.stdout, read.stdout[-500:] + read.stderr[-500:]
     assert sum(offsets(tool(cluster, "--describe", "--group", f"g-{topic}")).values()) == 500
 

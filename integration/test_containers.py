@@ -22,7 +22,10 @@ from integration.patience import LONG
 from kafka_sidecar.testing import PulsarKafkaContainer
 from kafka_sidecar.testing.container import NotStarted
 
-NO_ENGINE = "needs a Docker engine: `integration/docker/engine.sh install` and `integration/docker/engine.sh start`, as root on Debian"
+NO_ENGINE = (
+    "needs a Docker engine: `integration/docker/engine.sh install` and `integration/docker/engine.sh start`, "
+    "as root on Debian"
+)
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,17 @@ def test_a_container_that_does_not_start_says_why(images: Images) -> None:
 
 def test_the_image_is_of_one_user_without_rights_and_writes_nothing(images: Images) -> None:
     assert docker("image", "inspect", "--format", "{{.Config.User}}", images.sidecar) == "65532:65532"
-    limited = ("run", "--rm", "--read-only", "--network", "none", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
+    limited = (
+        "run",
+        "--rm",
+        "--read-only",
+        "--network",
+        "none",
+        "--cap-drop",
+        "ALL",
+        "--security-opt",
+        "no-new-privileges",
+    )
     shown = docker(*limited, images.sidecar, "check-config", "--config", "/etc/kafka-sidecar/default.toml")
     assert 'listen = "0.0.0.0:9092"' in shown
     compiled = "import kafka_sidecar.wire.records as one; print(one.__file__)"

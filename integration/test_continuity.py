@@ -70,7 +70,10 @@ class Writers:
         self.kafka_values.append(values)
 
         def write() -> None:
-            client = producer(self.stack.sidecar.address, **{"message.timeout.ms": 300_000, "batch.num.messages": batch, "linger.ms": 2})
+            client = producer(
+                self.stack.sidecar.address,
+                **{"message.timeout.ms": 300_000, "batch.num.messages": batch, "linger.ms": 2},
+            )
             while not self.stopped.is_set():
                 value = f"{name} {len(values)}".encode()
                 values.append(value)
@@ -91,9 +94,12 @@ class Writers:
         def write() -> None:
             client = pulsar.Client(self.stack.standalone.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
             writer = client.create_producer(
-                f"persistent://public/default/{self.topic}-partition-0", batching_enabled=batching, batching_max_messages=9,
-                compression_type=pulsar.CompressionType.LZ4, send_timeout_millis=120_000,
-            )  # fmt: skip
+                f"persistent://public/default/{self.topic}-partition-0",
+                batching_enabled=batching,
+                batching_max_messages=9,
+                compression_type=pulsar.CompressionType.LZ4,
+                send_timeout_millis=120_000,
+            )
             number = 0
             while not self.stopped.is_set():
                 writer.send_async(b"native %d %d" % (batching, number), None)
@@ -149,8 +155,9 @@ def test_offsets_are_what_pulsar_counts(stack: Stack) -> None:
 
     counted = _as_pulsar_counts(stack, topic)
     low, high = bounds(stack.sidecar.address, topic)
-    # A broker that is killed, or that gives a topic away, may have counted adds that never came about: its index then has a gap
-    # at the ledger's end, and so have the offsets (seen after unloads too: entry 14:149 ends with 2856, 16:0 begins with 2865).
+    # A broker that is killed, or that gives a topic away, may have counted adds that never came about: its index then
+    # has a gap at the ledger's end, and so have the offsets (seen after unloads too: entry 14:149 ends with 2856, 16:0
+    # begins with 2865).
     gap = high - len(counted)
     assert low == 0
     assert gap >= 0
@@ -162,7 +169,9 @@ def test_offsets_are_what_pulsar_counts(stack: Stack) -> None:
     behind = {record.offset - offset for record, (offset, _) in zip(records, served, strict=True)}
     assert min(behind) == 0
     assert max(behind) <= gap
-    assert len(behind) <= 1 + DISTURBANCES, "a gap for each disturbance at most, and nothing else that Pulsar does not count"
+    assert len(behind) <= 1 + DISTURBANCES, (
+        "a gap for each disturbance at most, and nothing else that Pulsar does not count"
+    )
     told = {ack.offset: ack.value for ack in writers.acks.acked}
     assert len(told) == sum(map(len, writers.kafka_values))
     assert told.items() <= {record.offset: record.value for record in records}.items()
@@ -175,7 +184,9 @@ def _second_copies(counted: list[bytes]) -> set[int]:
     seen: set[bytes] = set()
     again: set[int] = set()
     for offset, value in enumerate(counted):
-        if value in seen and not value.startswith(b"native"):  # a native producer's own resends are records like any other
+        if value in seen and not value.startswith(
+            b"native"
+        ):  # a native producer's own resends are records like any other
             again.add(offset)
         seen.add(value)
     return again

@@ -57,7 +57,9 @@ class RealTopic:
         self._admin = of_admin
 
     async def _call(self, method: str, path: str, body: object = None) -> bytes:
-        return await asyncio.to_thread(admin, method, self._url + path, None if body is None else json.dumps(body).encode())
+        return await asyncio.to_thread(
+            admin, method, self._url + path, None if body is None else json.dumps(body).encode()
+        )
 
     async def make_if_it_is_not_there(self) -> None:
         """Some versions make a topic in each cluster."""
@@ -195,7 +197,9 @@ class RealInternal:
 
 
 @pytest.mark.parametrize("one", INTERNAL, ids=[one.name for one in INTERNAL])
-def test_a_broker_keeps_the_contract_of_internal_topics(broker: Standalone, one: Case[Internal], played: Played) -> None:
+def test_a_broker_keeps_the_contract_of_internal_topics(
+    broker: Standalone, one: Case[Internal], played: Played
+) -> None:
     async def play() -> None:
         topic = f"public/default/{new_name()}"
         async with at(broker, topic) as real:
@@ -212,20 +216,26 @@ def test_a_broker_keeps_the_contract_of_internal_topics(broker: Standalone, one:
 
 
 @pytest.fixture(scope="module", params=(DEFAULT_VERSION, OLDEST))
-def clusters(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Standalone, Standalone]]:
+def clusters(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Standalone, Standalone]]:
     with two_clusters(tmp_path_factory.mktemp("clusters"), NAMESPACE, request.param) as brokers:
         yield brokers
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("one", COPIES, ids=[one.name for one in COPIES])
-def test_two_clusters_keep_the_contract(clusters: tuple[Standalone, Standalone], one: Case[Clusters], played: Played) -> None:
+def test_two_clusters_keep_the_contract(
+    clusters: tuple[Standalone, Standalone], one: Case[Clusters], played: Played
+) -> None:
     async def play() -> None:
         name = f"{NAMESPACE}/{new_name()}"
         async with at(clusters[0], name) as here, at(clusters[1], name) as there:
             for topic in (here, there):
                 await topic.make_if_it_is_not_there()
-            await one.play(RealClusters(here, there, names_entries=version_tuple(clusters[0].version) >= WITH_ENTRIES_OF_COPIES))
+            await one.play(
+                RealClusters(here, there, names_entries=version_tuple(clusters[0].version) >= WITH_ENTRIES_OF_COPIES)
+            )
 
     with noted(played, one, clusters[0].version):
         asyncio.run(play())

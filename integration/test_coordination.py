@@ -46,7 +46,9 @@ class Pair:
 
 @pytest.fixture
 def pair(fleet_broker: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    sidecars = [SidecarProcess(tmp_path_factory.mktemp("sidecar"), fleet_broker.url, fleet_broker.admin_url) for _ in range(2)]
+    sidecars = [
+        SidecarProcess(tmp_path_factory.mktemp("sidecar"), fleet_broker.url, fleet_broker.admin_url) for _ in range(2)
+    ]
     for sidecar in sidecars:
         sidecar.start()
     yield Pair(fleet_broker, *sidecars)
@@ -69,7 +71,15 @@ class Committer:
 
     def __post_init__(self) -> None:
         self._clients = [
-            Consumer({"bootstrap.servers": one, "group.id": self.group, "enable.auto.commit": False, "socket.timeout.ms": 10_000, **QUIET})
+            Consumer(
+                {
+                    "bootstrap.servers": one,
+                    "group.id": self.group,
+                    "enable.auto.commit": False,
+                    "socket.timeout.ms": 10_000,
+                    **QUIET,
+                }
+            )
             for one in self.addresses
         ]
         for client in self._clients:
@@ -111,7 +121,9 @@ def test_two_sidecars_share_the_groups_and_serve_each_other_s_clients(pair: Pair
     for partition in range(2):
         produce(pair.first.address, topic, [b"x"] * 20, partition=partition)
     groups = [f"{topic}-{name}" for name in GROUPS]
-    members = [(Member(pair.first.address, group, topic), Member(pair.second.address, group, topic)) for group in groups]
+    members = [
+        (Member(pair.first.address, group, topic), Member(pair.second.address, group, topic)) for group in groups
+    ]
     try:
         wait_for(lambda: all(len(one.assigned) == len(other.assigned) == 1 for one, other in members))
         assert all(one.assigned.isdisjoint(other.assigned) for one, other in members)
@@ -146,7 +158,9 @@ def _wait_until_the_other_leads_all(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("fault", [_kill, _drain, _pause], ids=["killed", "drained", "paused"])
-def test_no_commit_is_lost_or_overtaken_when_a_coordinator_goes(pair: Pair, topic: str, fault: Callable[[Pair], None]) -> None:
+def test_no_commit_is_lost_or_overtaken_when_a_coordinator_goes(
+    pair: Pair, topic: str, fault: Callable[[Pair], None]
+) -> None:
     create(pair.first.address, topic, 1)
     addresses = [pair.first.address, pair.second.address]
     if fault is not _pause:  # whoever commits through the one that dies can't go on
@@ -169,20 +183,25 @@ def test_no_commit_is_lost_or_overtaken_when_a_coordinator_goes(pair: Pair, topi
 
 
 @pytest.mark.parametrize("fault", [_kill, _drain, _pause], ids=["killed", "drained", "paused"])
-def test_groups_of_both_protocols_go_on_consuming_when_a_coordinator_goes(pair: Pair, topic: str, fault: Callable[[Pair], None]) -> None:
+def test_groups_of_both_protocols_go_on_consuming_when_a_coordinator_goes(
+    pair: Pair, topic: str, fault: Callable[[Pair], None]
+) -> None:
     """Their members are clients of the sidecar that stays; about half of their coordinators go."""
     create(pair.first.address, topic, 2)
     address = pair.second.address
     wait_for(lambda: all(_is_coordinated(address, f"{topic}-{name}", topic) for name in GROUPS))
     protocols = [NEW_PROTOCOL if number % 2 else {} for number in range(len(GROUPS))]
     members = [
-        [Member(address, f"{topic}-{name}", topic, protocol) for _ in range(2)] for name, protocol in zip(GROUPS, protocols, strict=True)
+        [Member(address, f"{topic}-{name}", topic, protocol) for _ in range(2)]
+        for name, protocol in zip(GROUPS, protocols, strict=True)
     ]
     produced: set[tuple[int, int]] = set()
 
     def write(count: int) -> None:
         for partition in range(2):
-            produced.update((partition, one.offset) for one in produce(address, topic, [b"x"] * count, partition=partition))
+            produced.update(
+                (partition, one.offset) for one in produce(address, topic, [b"x"] * count, partition=partition)
+            )
 
     def all_read() -> bool:
         return all(produced <= {*one.read, *other.read} for one, other in members)
@@ -211,7 +230,11 @@ def test_groups_of_both_protocols_go_on_consuming_when_a_coordinator_goes(pair: 
         client.close()
         for one in kept:
             if one.offset != 300:
-                excuses = [f"{member.lost} lost, refused: {member.refused_commits}" for member in group if member.says_it_did_not_commit]
+                excuses = [
+                    f"{member.lost} lost, refused: {member.refused_commits}"
+                    for member in group
+                    if member.says_it_did_not_commit
+                ]
                 assert excuses, f"{name}: {one.offset} of partition {one.partition} is committed"
                 said += excuses
     assert len(said) <= 1, said
@@ -223,11 +246,16 @@ def test_sidecars_that_advertise_an_address_send_clients_to_the_coordinator(
     ports = [free_port(), free_port()]
     sidecars = [
         SidecarProcess(
-            tmp_path_factory.mktemp("gateway"), fleet_broker.url, fleet_broker.admin_url, port=port,
-            kafka__advertised=f"127.0.0.1:{port}", kafka__node_id=str(number), groups__namespace="public/gateways",
+            tmp_path_factory.mktemp("gateway"),
+            fleet_broker.url,
+            fleet_broker.admin_url,
+            port=port,
+            kafka__advertised=f"127.0.0.1:{port}",
+            kafka__node_id=str(number),
+            groups__namespace="public/gateways",
         )
         for number, port in enumerate(ports)
-    ]  # fmt: skip
+    ]
     for sidecar in sidecars:
         sidecar.start()
     first, second = sidecars
@@ -254,7 +282,11 @@ def test_a_sidecar_that_does_not_coordinate_waits_for_one_that_does(
     port = free_port()
     beside, gateway = (
         SidecarProcess(
-            tmp_path_factory.mktemp("sidecar"), fleet_broker.url, fleet_broker.admin_url, groups__namespace="public/declined", **settings
+            tmp_path_factory.mktemp("sidecar"),
+            fleet_broker.url,
+            fleet_broker.admin_url,
+            groups__namespace="public/declined",
+            **settings,
         )
         for settings in ({"groups__coordinate": "false"}, {"port": port, "kafka__advertised": f"127.0.0.1:{port}"})
     )
@@ -288,7 +320,9 @@ def test_what_was_committed_of_a_deleted_topic_goes_with_it(pair: Pair, topic: s
     groups = [f"{topic}-{name}" for name in GROUPS]
     wait_for(lambda: all(_is_coordinated(pair.second.address, group, topic) for group in groups))
     for group in groups:
-        client = Consumer({"bootstrap.servers": pair.second.address, "group.id": group, "enable.auto.commit": False, **QUIET})
+        client = Consumer(
+            {"bootstrap.servers": pair.second.address, "group.id": group, "enable.auto.commit": False, **QUIET}
+        )
         client.assign([TopicPartition(topic, 0)])
         client.commit(offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
         client.close()
@@ -313,7 +347,9 @@ async def test_sidecars_come_to_lead_about_as_many_shards_and_move_no_more_than_
 
     def sidecar(node: int) -> GroupRuntime:
         own = SidecarInfo(f"kafka-sidecar-{node}", node, f"127.0.0.1:{node}")
-        return group_runtime(client, admin, config, catalog, lambda key, value: None, now, own, names, SYSTEM_CLOCK, new_id)
+        return group_runtime(
+            client, admin, config, catalog, lambda key, value: None, now, own, names, SYSTEM_CLOCK, new_id
+        )
 
     def leads(runtime: GroupRuntime) -> int:
         return sum(shard.term.phase is Phase.LEADING for shard in runtime.coordinator.shards)

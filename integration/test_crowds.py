@@ -28,7 +28,11 @@ def sidecar(cluster: Cluster, tmp_path: Path) -> Iterator[SidecarProcess]:
         pytest.skip(f"a process may have {hard} files open, and {FILES} are needed")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, FILES), hard))  # the sidecar inherits it
     one = SidecarProcess(
-        tmp_path, cluster.pulsar_url, cluster.admin_url, groups__namespace="public/crowds", groups__initial_rebalance_delay_ms="3000"
+        tmp_path,
+        cluster.pulsar_url,
+        cluster.admin_url,
+        groups__namespace="public/crowds",
+        groups__initial_rebalance_delay_ms="3000",
     )
     one.start()
     yield one

@@ -21,7 +21,9 @@ def delete_before(address: str, topic: str, offset: int) -> int:
     return int(next(iter(client.delete_records([TopicPartition(topic, 0, offset)]).values())).result(20).low_watermark)
 
 
-def test_deleted_records_are_gone_for_everybody_and_for_good(cluster: Cluster, other: SidecarProcess, topic: str) -> None:
+def test_deleted_records_are_gone_for_everybody_and_for_good(
+    cluster: Cluster, other: SidecarProcess, topic: str
+) -> None:
     create(cluster.kafka, topic)
     values = [b"%d" % number for number in range(100)]
     produce(cluster.kafka, topic, values, settings={"batch.num.messages": 7, "linger.ms": 20})
@@ -52,7 +54,8 @@ def test_deleted_records_are_gone_for_everybody_and_for_good(cluster: Cluster, o
 
 def test_a_topic_of_the_same_name_begins_at_its_beginning(cluster: Cluster, other: SidecarProcess) -> None:
     topic = new_topic()
-    # Pulsar lists a sidecar that stands for coordinator, and every sidecar that is listed hears of deletions before the client does.
+    # Pulsar lists a sidecar that stands for coordinator, and every sidecar that is listed hears of deletions before the
+    # client does.
     consumer(other.address, **{"group.id": topic}).committed([TopicPartition(topic, 0)], 60)
     for turn in range(2):
         create(cluster.kafka, topic)
@@ -68,6 +71,12 @@ def test_the_delete_records_tool_of_apache_kafka_4(cluster: Cluster, topic: str,
     produce(cluster.kafka, topic, [b"x"] * 10)
     wanted = tmp_path / "offsets.json"
     wanted.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "offset": 4}]}))
-    done = java_tool("org.apache.kafka.tools.DeleteRecordsCommand", "--bootstrap-server", cluster.kafka, "--offset-json-file", str(wanted))
+    done = java_tool(
+        "org.apache.kafka.tools.DeleteRecordsCommand",
+        "--bootstrap-server",
+        cluster.kafka,
+        "--offset-json-file",
+        str(wanted),
+    )
     assert f"partition: {topic}-0\tlow_watermark: 4" in done.stdout, done.stdout + done.stderr
     assert bounds(cluster.kafka, topic) == (4, 10)

@@ -84,7 +84,9 @@ def test_a_cluster_that_does_not_answer_is_one_sentence() -> None:
 def test_a_sidecar_that_starts_before_its_cluster_waits_for_it(tmp_path: Path) -> None:
     standalone = Standalone(tmp_path / "pulsar")
     control = free_port()
-    sidecar = SidecarProcess(tmp_path / "sidecar", standalone.url, standalone.admin_url, control__listen=f"127.0.0.1:{control}")
+    sidecar = SidecarProcess(
+        tmp_path / "sidecar", standalone.url, standalone.admin_url, control__listen=f"127.0.0.1:{control}"
+    )
 
     def health(service: str) -> bool:
         with grpc.insecure_channel(f"127.0.0.1:{control}") as channel:

@@ -57,7 +57,9 @@ def breakable(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 # Deduplication changes what a broker does only when an entry is sent again.
 ON_BOTH = pytest.mark.parametrize("breakable", ["plain", "deduplicating"], indirect=True)
-ON_PLAIN = pytest.mark.parametrize("breakable", ["plain", pytest.param("deduplicating", marks=pytest.mark.soak)], indirect=True)
+ON_PLAIN = pytest.mark.parametrize(
+    "breakable", ["plain", pytest.param("deduplicating", marks=pytest.mark.soak)], indirect=True
+)
 
 
 def _check(broken: Breakable, topic: str, fault: Fault) -> None:

@@ -43,7 +43,9 @@ def fleet(fleet_broker: Standalone, tmp_path: Path) -> Iterator[list[SidecarProc
         assert not sidecar.complaints()
 
 
-def test_all_name_the_same_leaders_and_a_killed_one_is_replaced_and_comes_back(fleet: list[SidecarProcess], topic: str) -> None:
+def test_all_name_the_same_leaders_and_a_killed_one_is_replaced_and_comes_back(
+    fleet: list[SidecarProcess], topic: str
+) -> None:
     create(fleet[0].address, topic, PARTITIONS)
     before = wait_until_all_lead(fleet, topic)
     with ControlClient(fleet[0].control) as operator:
@@ -63,7 +65,12 @@ def test_leaders_are_found_again_while_a_member_stands_still_or_dies(fleet: list
     """Whoever stands still comes back with requests in its sockets that its clients have given up."""
     create(fleet[0].address, topic, PARTITIONS)
     wait_until_all_lead(fleet, topic)
-    load = Load([sidecar.address for sidecar in fleet], topic, PARTITIONS, {"request.timeout.ms": 4_000, "socket.timeout.ms": 5_000})
+    load = Load(
+        [sidecar.address for sidecar in fleet],
+        topic,
+        PARTITIONS,
+        {"request.timeout.ms": 4_000, "socket.timeout.ms": 5_000},
+    )
     try:
         load.wait_for_more()
         with fleet[1].standing_still():
@@ -83,7 +90,9 @@ def test_leaders_are_found_again_while_a_member_stands_still_or_dies(fleet: list
 
 
 def test_a_consumer_reads_from_the_sidecar_in_its_rack(fleet_broker: Standalone, tmp_path: Path, topic: str) -> None:
-    sidecars = [one for number, rack in enumerate("ab") for one in gateways(fleet_broker, tmp_path, [number], kafka__rack=rack)]
+    sidecars = [
+        one for number, rack in enumerate("ab") for one in gateways(fleet_broker, tmp_path, [number], kafka__rack=rack)
+    ]
     for sidecar in sidecars:
         sidecar.start()
     create(sidecars[0].address, topic, PARTITIONS)
@@ -94,7 +103,9 @@ def test_a_consumer_reads_from_the_sidecar_in_its_rack(fleet_broker: Standalone,
         partitions = json.loads(text)["topics"].get(topic, {"partitions": {}})["partitions"]
         sources.update({int(index): told["broker"] for index, told in partitions.items() if int(index) >= 0})
 
-    reader = consumer(sidecars[0].address, **{"client.rack": "b", "statistics.interval.ms": 200, "stats_cb": on_statistics})
+    reader = consumer(
+        sidecars[0].address, **{"client.rack": "b", "statistics.interval.ms": 200, "stats_cb": on_statistics}
+    )
     reader.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
 
     def write_and_read_from(node: int) -> None:
@@ -143,15 +154,23 @@ def test_workers_are_a_fleet_on_one_host(fleet_broker: Standalone, tmp_path: Pat
     assert not host.complaints()
 
 
-def test_clients_from_outside_are_told_of_addresses_that_they_reach(fleet_broker: Standalone, tmp_path: Path, topic: str) -> None:
-    """With Kafka's own rule of listeners: who came to the external one gets the external addresses of all, coordinators among them."""
+def test_clients_from_outside_are_told_of_addresses_that_they_reach(
+    fleet_broker: Standalone, tmp_path: Path, topic: str
+) -> None:
+    """With Kafka's own rule of listeners: who came to the external one gets the external addresses of all, coordinators
+    among them.
+    """
     outside = [free_port() for _ in range(2)]
     addresses = ",".join(f"localhost:{port}" for port in outside)
     sidecars = [
         sidecar
         for number, port in enumerate(outside)
         for sidecar in gateways(
-            fleet_broker, tmp_path, [number], kafka__external_listen=f"127.0.0.1:{port}", kafka__external_advertised=addresses
+            fleet_broker,
+            tmp_path,
+            [number],
+            kafka__external_listen=f"127.0.0.1:{port}",
+            kafka__external_advertised=addresses,
         )
     ]
     for sidecar in sidecars:
@@ -186,11 +205,15 @@ def test_an_operator_asks_and_drains_a_sidecar_and_a_native_reader_begins_at_a_k
     (found,) = ctl("message-id", topic, "1", "7")
     client = pulsar.Client(fleet_broker.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     place = pulsar.MessageId(found["partition"], found["ledger"], found["entry"], found["batch_index"])
-    reader = client.create_reader(f"persistent://public/default/{topic}-partition-1", place, start_message_id_inclusive=True)
+    reader = client.create_reader(
+        f"persistent://public/default/{topic}-partition-1", place, start_message_id_inclusive=True
+    )
     message = reader.read_next(10_000)
     assert message.data() == b"7"
     client.close()
-    native = f"{message.message_id().ledger_id()}:{message.message_id().entry_id()}:{message.message_id().batch_index()}"
+    native = (
+        f"{message.message_id().ledger_id()}:{message.message_id().entry_id()}:{message.message_id().batch_index()}"
+    )
     assert ctl("offset", topic, "1", native) == [{"offset": 7}]
     (partition,) = ctl("partitions", topic)
     assert (partition["partition"], partition["state"], partition["end_offset"]) == (1, "open", 10)
@@ -224,12 +247,14 @@ def test_a_rolling_restart_is_not_seen_by_applications(fleet: list[SidecarProces
     assert not load.failed
     load.check()
     plain.check()
-    assert not load.timed_out, "each request that a leaving sidecar did not serve was answered by it, and went to the next leader"
+    assert not load.timed_out, (
+        "each request that a leaving sidecar did not serve was answered by it, and went to the next leader"
+    )
 
 
 def test_librdkafka_finds_all_members_of_a_fleet_that_was_killed(fleet: list[SidecarProcess], topic: str) -> None:
-    """The first one that is back tells of the others, though it is alone for a while. A librdkafka that was told of that one alone would
-    say for five minutes of partitions which the others lead that there are none.
+    """The first one that is back tells of the others, though it is alone for a while. A librdkafka that was told of
+    that one alone would say for five minutes of partitions which the others lead that there are none.
     """
     create(fleet[0].address, topic, PARTITIONS)
     wait_until_all_lead(fleet, topic)

@@ -1,5 +1,5 @@
-"""A fleet of up to five on two brokers, while it is scaled and its sidecars, their network and the brokers fail: nothing is lost, nothing
-comes twice or out of order, and the group reads all of it.
+"""A fleet of up to five on two brokers, while it is scaled and its sidecars, their network and the brokers fail:
+nothing is lost, nothing comes twice or out of order, and the group reads all of it.
 """
 
 from __future__ import annotations
@@ -66,13 +66,17 @@ class Node:
             directory / f"sidecar-{number}",
             "pulsar://" + ",".join(f"127.0.0.1:{port}" for _, port, _ in ways),
             ",".join(f"http://127.0.0.1:{port}" for _, _, port in ways),
-            pulsar__listener_name=listener, kafka__node_id=str(number),
-            kafka__advertised=f"127.0.0.1:{kafka}", control__listen=f"127.0.0.1:{control}", control__advertised=f"127.0.0.1:{told}",
-        )  # fmt: skip
+            pulsar__listener_name=listener,
+            kafka__node_id=str(number),
+            kafka__advertised=f"127.0.0.1:{kafka}",
+            control__listen=f"127.0.0.1:{control}",
+            control__advertised=f"127.0.0.1:{told}",
+        )
         self.address = f"127.0.0.1:{kafka}"
         self.clients = Network(FaultProxy(self.sidecar.port, kafka), FaultProxy(control, told))
         self.pulsar = Network(
-            *(FaultProxy(broker.port, port) for broker, port, _ in ways), *(FaultProxy(broker.web_port, port) for broker, _, port in ways)
+            *(FaultProxy(broker.port, port) for broker, port, _ in ways),
+            *(FaultProxy(broker.web_port, port) for broker, _, port in ways),
         )
 
     def stall(self) -> None:
@@ -170,7 +174,9 @@ def test_nothing_is_lost_while_a_fleet_is_scaled_and_everything_fails(tmp_path: 
             node.end()
         brokers.stop()
     # A client says so when it reaches nobody for a moment, which is what was done to it.
-    assert [failure for failure in load.failed if "ALL_BROKERS_DOWN" not in failure and "brokers are down" not in failure] == []
+    assert [
+        failure for failure in load.failed if "ALL_BROKERS_DOWN" not in failure and "brokers are down" not in failure
+    ] == []
     load.check()
     assert all(load.acknowledged[partition] for partition in range(PARTITIONS))
     assert not [line for node in nodes for line in node.sidecar.complaints()]

@@ -58,8 +58,13 @@ def test_records_come_back_as_they_were_and_natives_see_them_as_messages(
     cluster: Cluster, other: SidecarProcess, native: pulsar.Client, topic: str, codec: str
 ) -> None:
     create(cluster.kafka, topic, configs=PULSAR)
-    assert _write(cluster.kafka, topic, **{"compression.type": codec}) == [(number, None) for number in range(len(WRITTEN))]
-    expected = [Record(number, value, key, tuple(headers), BASE + number) for number, (key, value, headers) in enumerate(WRITTEN)]
+    assert _write(cluster.kafka, topic, **{"compression.type": codec}) == [
+        (number, None) for number in range(len(WRITTEN))
+    ]
+    expected = [
+        Record(number, value, key, tuple(headers), BASE + number)
+        for number, (key, value, headers) in enumerate(WRITTEN)
+    ]
     for address in (cluster.kafka, other.address):
         assert read(address, topic, len(WRITTEN)) == expected
     reader = native.create_reader(_partition(topic), pulsar.MessageId.earliest)
@@ -106,7 +111,9 @@ def test_nothing_is_lost_or_doubled_in_format_pulsar_when_the_topic_is_unloaded(
     assert_once_and_in_order(other.address, topic, acks)
 
 
-def test_a_sidecar_may_have_format_pulsar_for_all_topics(cluster: Cluster, native: pulsar.Client, topic: str, tmp_path: Path) -> None:
+def test_a_sidecar_may_have_format_pulsar_for_all_topics(
+    cluster: Cluster, native: pulsar.Client, topic: str, tmp_path: Path
+) -> None:
     sidecar = SidecarProcess(tmp_path, cluster.pulsar_url, cluster.admin_url, kafka__entry_format="pulsar")
     sidecar.start()
     create(sidecar.address, topic)

@@ -26,7 +26,10 @@ def _throw(address: str, data: bytes, byte_by_byte: bool) -> None:
 
 def _garbage(rng: random.Random) -> bytes:
     body = rng.randbytes(rng.randrange(200))
-    key, version = rng.choice([0, 1, 2, 3, 18, 19, 20, 22, 23, 37, 60, 75, rng.randrange(-5, 100)]), rng.randrange(-1, 20)
+    key, version = (
+        rng.choice([0, 1, 2, 3, 18, 19, 20, 22, 23, 37, 60, 75, rng.randrange(-5, 100)]),
+        rng.randrange(-1, 20),
+    )
     match rng.randrange(5):
         case 0:
             return body

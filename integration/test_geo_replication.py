@@ -115,7 +115,9 @@ def _values(address: str, topic: str, isolation: str = "read_uncommitted") -> li
 
 
 async def _write_as_sidecars(side: Side, topic: str) -> int:
-    """What sidecars leave behind whose connections broke: of two records a batch, those that count are 0, 2, 4 and 6."""
+    """What sidecars leave behind whose connections broke: of two records a batch, those that count are 0, 2, 4 and
+    6.
+    """
     client = PulsarClient(side.pulsar.url)
     producer_id = uuid.uuid4().int >> 66
     names = [f"{WRITER_PREFIX}{uuid.uuid4()}" for _ in range(2)]
@@ -201,12 +203,19 @@ def test_a_transaction_ends_in_the_other_cluster_as_it_did_here(sides: tuple[Sid
         assert len(_values(side.kafka, topic)) == 9
 
 
-def test_what_was_written_before_replication_is_unreadable_and_can_be_skipped_or_deleted(sides: tuple[Side, Side], tmp_path: Path) -> None:
+def test_what_was_written_before_replication_is_unreadable_and_can_be_skipped_or_deleted(
+    sides: tuple[Side, Side], tmp_path: Path
+) -> None:
     east, west = sides
     namespace = f"public/later-{uuid.uuid4().hex[:8]}"
     for side in sides:
         call(side.pulsar, "PUT", f"namespaces/{namespace}", {"replication_clusters": [side.name]})
-        call(side.pulsar, "POST", f"namespaces/{namespace}/retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
+        call(
+            side.pulsar,
+            "POST",
+            f"namespaces/{namespace}/retention",
+            {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1},
+        )
     local = new_topic()
     topic = f"{namespace}/{local}"
     for side in sides:
@@ -236,9 +245,10 @@ def test_what_was_written_before_replication_is_unreadable_and_can_be_skipped_or
 
 def _doctor(side: Side) -> str:
     environment = {
-        "KAFKA_SIDECAR_PULSAR__URL": side.pulsar.url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": side.pulsar.admin_url,
+        "KAFKA_SIDECAR_PULSAR__URL": side.pulsar.url,
+        "KAFKA_SIDECAR_PULSAR__ADMIN_URL": side.pulsar.admin_url,
         "KAFKA_SIDECAR_KAFKA__NAMESPACE": NAMESPACE,
-    }  # fmt: skip
+    }
     command = [sys.executable, "-m", "kafka_sidecar", "doctor", "--topics"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout
 

@@ -112,7 +112,11 @@ async def test_aiokafka_and_kafka_python_and_librdkafka_share_a_group(cluster: C
     running = asyncio.get_running_loop().run_in_executor(None, poll)
     with member(cluster.kafka, group, topic, {"partition.assignment.strategy": "range,roundrobin"}) as second:
         for _ in range(600):
-            given = [{tp.partition for tp in first.assignment()}, set(second.assigned), {tp.partition for tp in third.assignment() or ()}]
+            given = [
+                {tp.partition for tp in first.assignment()},
+                set(second.assigned),
+                {tp.partition for tp in third.assignment() or ()},
+            ]
             if all(len(one) == 2 for one in given) and set.union(*given) == set(range(6)):
                 break
             await asyncio.sleep(0.05)
@@ -151,9 +155,13 @@ def test_kafka_consumer_groups_does_all_it_can(cluster: Cluster, topic: str, tmp
         wait_for(lambda: len(one.read) == 200)
         assert group in tool(cluster, "--list")
         assert re.search(rf"{group}\s+Stable", tool(cluster, "--list", "--state", "stable"))
-        assert re.search(rf"{group}\s+\S+\s+\S+\s+rdkafka\s+2", tool(cluster, "--describe", "--group", group, "--members"))
+        assert re.search(
+            rf"{group}\s+\S+\s+\S+\s+rdkafka\s+2", tool(cluster, "--describe", "--group", group, "--members")
+        )
         assert re.search(rf"{group}\s+.*Stable\s+1", tool(cluster, "--describe", "--group", group, "--state"))
-        assert "is not empty" in tool(cluster, "--delete", "--group", group) or "NonEmpty" in tool(cluster, "--delete", "--group", group)
+        assert "is not empty" in tool(cluster, "--delete", "--group", group) or "NonEmpty" in tool(
+            cluster, "--delete", "--group", group
+        )
     assert offsets(tool(cluster, "--describe", "--group", group)) == {0: 100, 1: 100}
     reset = ("--group", group, "--reset-offsets", "--execute")
     for how, expected in (
@@ -183,9 +191,19 @@ def test_java_consumers_of_every_age_read_and_commit_as_a_group(cluster: Cluster
     for partition in range(3):
         produce(cluster.kafka, topic, [b"x"] * 100, partition=partition)
     read = java_tool(
-        "org.apache.kafka.tools.VerifiableConsumer", "--bootstrap-server", cluster.kafka, "--topic", topic, "--group-id", f"g-{topic}",
-        "--max-messages", "300", "--reset-policy", "earliest", version=version,
-    )  # fmt: skip
+        "org.apache.kafka.tools.VerifiableConsumer",
+        "--bootstrap-server",
+        cluster.kafka,
+        "--topic",
+        topic,
+        "--group-id",
+        f"g-{topic}",
+        "--max-messages",
+        "300",
+        "--reset-policy",
+        "earliest",
+        version=version,
+    )
     events = [json.loads(line) for line in read.stdout.splitlines() if line.startswith("{")]
     consumed = sum(event["count"] for event in events if event["name"] == "records_consumed")
     committed = [event for event in events if event["name"] == "offsets_committed"]

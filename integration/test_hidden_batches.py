@@ -38,13 +38,17 @@ ISOLATION: Final = pytest.mark.parametrize("isolation", ["read_committed", "read
 
 
 async def _write_copies(cluster: Cluster, topic: str, values: Sequence[bytes], copies: int) -> None:
-    """A batch, and as many copies of it, as they come about when retries go through sidecars that don't know of each other.
+    """A batch, and as many copies of it, as they come about when retries go through sidecars that don't know of each
+    other.
 
-    Each is stored before the next is sent, so a consumer that waits at the end gets answers that hold nothing but copies.
+    Each is stored before the next is sent, so a consumer that waits at the end gets answers that hold nothing but
+    copies.
     """
     client = PulsarClient(cluster.pulsar_url)
     receipts = Scribe()
-    writer = await client.producer(f"persistent://public/default/{topic}-partition-0", f"{WRITER_PREFIX}{uuid.uuid4()}", receipts)
+    writer = await client.producer(
+        f"persistent://public/default/{topic}-partition-0", f"{WRITER_PREFIX}{uuid.uuid4()}", receipts
+    )
     data = batch(*values, producer_id=uuid.uuid4().int >> 66, epoch=0, sequence=0)
     for sequence in range(1 + copies):
         writer.send(sequence, len(values), KAFKA.fields, data, (BASIS_PROPERTY, Basis(BEFORE_ALL).encode()))
@@ -123,7 +127,12 @@ def test_librdkafka_steps_over_them_and_asks_for_no_more_bytes_than_before(fille
     logger.propagate = False
     logger.setLevel(logging.DEBUG)
     logger.addHandler(Lines())
-    settings: dict[str, Any] = {"isolation.level": isolation, "debug": "fetch", "log_level": 7, "enable.partition.eof": True}
+    settings: dict[str, Any] = {
+        "isolation.level": isolation,
+        "debug": "fetch",
+        "log_level": 7,
+        "enable.partition.eof": True,
+    }
     reader = Consumer({"bootstrap.servers": filled.cluster.kafka, "group.id": filled.name, **settings}, logger=logger)
     reader.assign([TopicPartition(filled.name, 0, 0)])
     found: list[int] = []
@@ -164,7 +173,9 @@ def test_javas_consumer_reads_and_commits_to_the_end(filled: Topic, isolation: s
 
 @ISOLATION
 async def test_aiokafka_comes_to_the_end(filled: Topic, isolation: str) -> None:
-    reader = AIOKafkaConsumer(bootstrap_servers=filled.cluster.kafka, isolation_level=isolation, enable_auto_commit=False)
+    reader = AIOKafkaConsumer(
+        bootstrap_servers=filled.cluster.kafka, isolation_level=isolation, enable_auto_commit=False
+    )
     await reader.start()
     place = AioPartition(filled.name, 0)
     reader.assign([place])
@@ -172,10 +183,14 @@ async def test_aiokafka_comes_to_the_end(filled: Topic, isolation: str) -> None:
     found: list[int] = []
     async with asyncio.timeout(60):
         while len(found) < len(filled.given(isolation)):
-            found += [record.offset for records in (await reader.getmany(timeout_ms=1_000)).values() for record in records]
+            found += [
+                record.offset for records in (await reader.getmany(timeout_ms=1_000)).values() for record in records
+            ]
         await asyncio.to_thread(filled.append)
         while len(found) < len(filled.given(isolation)):
-            found += [record.offset for records in (await reader.getmany(timeout_ms=1_000)).values() for record in records]
+            found += [
+                record.offset for records in (await reader.getmany(timeout_ms=1_000)).values() for record in records
+            ]
     await reader.stop()
     assert found == filled.given(isolation)
 

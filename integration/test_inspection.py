@@ -13,7 +13,10 @@ from integration.patience import LONG
 
 
 def _inspect(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {"KAFKA_SIDECAR_PULSAR__URL": cluster.pulsar_url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": cluster.admin_url}
+    environment = {
+        "KAFKA_SIDECAR_PULSAR__URL": cluster.pulsar_url,
+        "KAFKA_SIDECAR_PULSAR__ADMIN_URL": cluster.admin_url,
+    }
     command = [sys.executable, "-m", "kafka_sidecar", "inspect", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 

@@ -29,7 +29,8 @@ COMMITS: Final = 100_000
 MOST_BYTES: Final = 4 * 1024 * 1024
 TEN_MINUTES: Final = 600.0
 INTERLEAVINGS: Final = 20
-# In production ledgers are closed after 50,000 entries or four hours. A broker looks for what it may take each two minutes.
+# In production ledgers are closed after 50,000 entries or four hours. A broker looks for what it may take each two
+# minutes.
 SETTINGS: Final = {
     "managedLedgerMaxEntriesPerLedger": "1000",
     "managedLedgerMinLedgerRolloverTimeMinutes": "0",
@@ -85,7 +86,10 @@ def shards(broker: Standalone) -> list[CompactionStats]:
     async def ask() -> list[CompactionStats]:
         of_admin = PulsarAdmin(broker.admin_url)
         try:
-            return [await of_admin.topics.compaction_stats(f"persistent://{OFFSETS}-partition-{number}") for number in range(SHARDS)]
+            return [
+                await of_admin.topics.compaction_stats(f"persistent://{OFFSETS}-partition-{number}")
+                for number in range(SHARDS)
+            ]
         finally:
             await of_admin.close()
 

@@ -1,4 +1,6 @@
-"""Both worlds on one topic: what each client writes, in each format, is what every other client reads, field by field."""
+"""Both worlds on one topic: what each client writes, in each format, is what every other client reads, field by
+field.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def key(number: int) -> bytes | None:
 
 
 def value(number: int) -> bytes | None:
-    return (b"v%d" % number * (number + 1), b"v%d" % number * (number + 1), bytes([0, 0xFF, number]), b"", None)[number % 5]
+    return (b"v%d" % number * (number + 1), b"v%d" % number * (number + 1), bytes([0, 0xFF, number]), b"", None)[
+        number % 5
+    ]
 
 
 def headers(number: int, writer: str) -> Headers:
@@ -77,7 +81,9 @@ def headers(number: int, writer: str) -> Headers:
 
 def written(writer: str) -> list[Seen]:
     if not writer.startswith("native"):
-        records = [Seen(number, BASE + number, key(number), value(number), headers(number, writer)) for number in range(COUNT)]
+        records = [
+            Seen(number, BASE + number, key(number), value(number), headers(number, writer)) for number in range(COUNT)
+        ]
         if writer.startswith("aiokafka"):  # which writes no record that has neither
             records[4] = records[4]._replace(value=b"")
         return records
@@ -116,7 +122,9 @@ def _write_librdkafka(address: str, topic: str, codec: str) -> None:
 
 
 async def _write_aiokafka(address: str, topic: str, codec: str) -> None:
-    async with AIOKafkaProducer(bootstrap_servers=address, compression_type=None if codec == "none" else codec, linger_ms=50) as client:
+    async with AIOKafkaProducer(
+        bootstrap_servers=address, compression_type=None if codec == "none" else codec, linger_ms=50
+    ) as client:
         acks = [
             await client.send(topic, one.value, one.key, 0, timestamp_ms=one.timestamp, headers=list(one.headers))
             for one in written("aiokafka")
@@ -125,7 +133,9 @@ async def _write_aiokafka(address: str, topic: str, codec: str) -> None:
 
 
 def _write_native_python(client: pulsar.Client, topic: str, kind: str) -> None:
-    writer = client.create_producer(_partition(topic), batching_enabled=kind == "batched", batching_max_publish_delay_ms=50)
+    writer = client.create_producer(
+        _partition(topic), batching_enabled=kind == "batched", batching_max_publish_delay_ms=50
+    )
     for record in written(f"native-python {kind}"):
         number = record.offset
         more: dict[str, Any] = {}
@@ -159,17 +169,23 @@ def _decoded(text: str) -> bytes | None:
 
 
 def _pairs(text: str) -> Headers:
-    return tuple((name, _decoded(encoded)) for name, _, encoded in (one.partition("=") for one in text.split(",") if one))
+    return tuple(
+        (name, _decoded(encoded)) for name, _, encoded in (one.partition("=") for one in text.split(",") if one)
+    )
 
 
 async def _read_aiokafka(address: str, topics: dict[str, int]) -> dict[str, list[Seen]]:
     found: dict[str, list[Seen]] = defaultdict(list)
-    async with AIOKafkaConsumer(bootstrap_servers=address, auto_offset_reset="earliest", max_partition_fetch_bytes=8_000_000) as client:
+    async with AIOKafkaConsumer(
+        bootstrap_servers=address, auto_offset_reset="earliest", max_partition_fetch_bytes=8_000_000
+    ) as client:
         client.assign([TopicPartition(topic, 0) for topic in topics])
         async with asyncio.timeout(60):
             while any(len(found[topic]) < count for topic, count in topics.items()):
                 for at, records in (await client.getmany(timeout_ms=500)).items():
-                    found[at.topic] += [Seen(one.offset, one.timestamp, one.key, one.value, tuple(one.headers)) for one in records]
+                    found[at.topic] += [
+                        Seen(one.offset, one.timestamp, one.key, one.value, tuple(one.headers)) for one in records
+                    ]
     return found
 
 
@@ -218,7 +234,10 @@ def _write_all(cluster: Cluster, topics: dict[tuple[str, str], str], native: pul
 def _read_all(cluster: Cluster, other: SidecarProcess, found: Matrix, native: pulsar.Client) -> None:
     topics = list(found.topics.values())
     found.kafka["librdkafka"] = {
-        topic: [Seen(one.offset, one.timestamp, one.key, one.value, one.headers) for one in read(other.address, topic, COUNT)]
+        topic: [
+            Seen(one.offset, one.timestamp, one.key, one.value, one.headers)
+            for one in read(other.address, topic, COUNT)
+        ]
         for topic in topics
     }
     found.kafka["aiokafka"] = asyncio.run(_read_aiokafka(cluster.kafka, dict.fromkeys(topics, COUNT)))
@@ -259,9 +278,13 @@ def _read_native_python(client: pulsar.Client, topic: str) -> list[Message]:
 def test_kafka_consumers_get_what_was_written(matrix: Matrix, writer: str, reader: str, form: str) -> None:
     found = matrix.kafka[reader][matrix.topics[writer, form]]
     wanted = written(writer)
-    timed = [one._replace(timestamp=-1) if other.timestamp == -1 else one for one, other in zip(found, wanted, strict=True)]
+    timed = [
+        one._replace(timestamp=-1) if other.timestamp == -1 else one for one, other in zip(found, wanted, strict=True)
+    ]
     assert timed == wanted
-    assert all(one.timestamp > BASE for one, other in zip(found, wanted, strict=True) if other.timestamp == -1), "the publish time"
+    assert all(one.timestamp > BASE for one, other in zip(found, wanted, strict=True) if other.timestamp == -1), (
+        "the publish time"
+    )
 
 
 @pytest.mark.parametrize("reader", ["native-java", "native-python"])

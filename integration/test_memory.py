@@ -40,7 +40,10 @@ async def _written(connection: RawConnection, topic: str, batches: Sequence[tupl
         refused = [sent for sent, told in zip(batches, answers, strict=True) if int(told.error_code)]
         assert all(told.error_code.retriable for told in answers if int(told.error_code))
         if refused:
-            print(f"{len(refused)} of {len(batches)} are to come again: {next(one for one in answers if int(one.error_code)).error_code!r}")
+            print(
+                f"{len(refused)} of {len(batches)} are to come again: "
+                f"{next(one for one in answers if int(one.error_code)).error_code!r}"
+            )
             await asyncio.sleep(1)
         batches = refused
 
@@ -66,13 +69,18 @@ async def _write(address: str, topic: str, partitions: int, producers: int) -> N
 @pytest.mark.parametrize(("partitions", "producers", "mib"), [(1_000, 500, 160), (1, 200_000, 50)])
 def test_producers_take_no_more_than_their_account(
     own_sidecar: SidecarProcess, topic: str, partitions: int, producers: int, mib: int
-) -> None:  # fmt: skip
-    """Within a fifth of the 134 MiB that docs/operations.md says, or three fifths of 31 MiB. None of them is refused for good."""
+) -> None:
+    """Within a fifth of the 134 MiB that docs/operations.md says, or three fifths of 31 MiB. None of them is refused
+    for good.
+    """
     admin = AdminClient({"bootstrap.servers": own_sidecar.address})
     admin.create_topics([NewTopic(topic, partitions)])[topic].result(LONG)
     before, begun = resident_mib(own_sidecar.pid), time.monotonic()
     asyncio.run(_write(own_sidecar.address, topic, partitions, producers))
     took = resident_mib(own_sidecar.pid) - before
-    print(f"{partitions * producers:,} producers of {partitions:,} partitions: {took:.0f} MiB, {time.monotonic() - begun:.0f} s")
+    print(
+        f"{partitions * producers:,} producers of {partitions:,} partitions: {took:.0f} MiB, "
+        f"{time.monotonic() - begun:.0f} s"
+    )
     assert took < mib
     assert not own_sidecar.complaints()

@@ -27,9 +27,12 @@ from integration.patience import LONG, wait_for
 @pytest.fixture(scope="module")
 def mirroring(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SidecarProcess]:
     sidecar = SidecarProcess(
-        tmp_path_factory.mktemp("mirroring"), cluster.pulsar_url, cluster.admin_url, groups__mirror="seen-*",
+        tmp_path_factory.mktemp("mirroring"),
+        cluster.pulsar_url,
+        cluster.admin_url,
+        groups__mirror="seen-*",
         groups__namespace="public/mirrored",  # groups of its own: the other sidecar mirrors none
-    )  # fmt: skip
+    )
     sidecar.start()
     yield sidecar
     assert sidecar.stop() == 0
@@ -40,7 +43,9 @@ def _subscriptions(cluster: Cluster, topic: str, partition: int = 0) -> dict[str
     """Subscription → backlog, as pulsar-admin shows it."""
     path = f"/admin/v2/persistent/public/default/{quote(topic)}-partition-{partition}/stats?getPreciseBacklog=true"
     stats = httpx.get(cluster.admin_url + path).json()
-    return {name: one["msgBacklog"] for name, one in stats["subscriptions"].items() if not name.startswith("kafka-sidecar")}
+    return {
+        name: one["msgBacklog"] for name, one in stats["subscriptions"].items() if not name.startswith("kafka-sidecar")
+    }
 
 
 def _commit(sidecar: SidecarProcess, group: str, topic: str, offset: int) -> None:
@@ -69,7 +74,9 @@ def test_commits_move_a_subscription_forth_and_back(cluster: Cluster, mirroring:
     assert set(_subscriptions(cluster, topic)) == {group}
 
 
-def test_only_entries_that_are_consumed_whole_are_acknowledged(cluster: Cluster, mirroring: SidecarProcess, topic: str) -> None:
+def test_only_entries_that_are_consumed_whole_are_acknowledged(
+    cluster: Cluster, mirroring: SidecarProcess, topic: str
+) -> None:
     create(cluster.kafka, topic, 1)
     produce(cluster.kafka, topic, [b"x"] * 10, settings={"linger.ms": 200})  # one entry
     produce(cluster.kafka, topic, [b"y"])
@@ -90,12 +97,16 @@ def test_a_deleted_group_leaves_no_subscription_behind(cluster: Cluster, mirrori
     wait_for(lambda: group not in _subscriptions(cluster, topic))
 
 
-def test_a_pulsar_application_goes_on_as_a_kafka_group_and_back(cluster: Cluster, mirroring: SidecarProcess, topic: str) -> None:
+def test_a_pulsar_application_goes_on_as_a_kafka_group_and_back(
+    cluster: Cluster, mirroring: SidecarProcess, topic: str
+) -> None:
     create(cluster.kafka, topic, 1)
     client = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     name = f"seen-{topic}"
     try:
-        native = client.subscribe(f"persistent://public/default/{topic}", name, initial_position=pulsar.InitialPosition.Earliest)
+        native = client.subscribe(
+            f"persistent://public/default/{topic}", name, initial_position=pulsar.InitialPosition.Earliest
+        )
         writer = client.create_producer(f"persistent://public/default/{topic}-partition-0", batching_enabled=False)
         for number in range(20):
             writer.send(b"%d" % number)
@@ -117,7 +128,9 @@ def test_a_pulsar_application_goes_on_as_a_kafka_group_and_back(cluster: Cluster
         client.close()
 
 
-def test_a_group_without_a_subscription_begins_as_kafka_says(cluster: Cluster, mirroring: SidecarProcess, topic: str) -> None:
+def test_a_group_without_a_subscription_begins_as_kafka_says(
+    cluster: Cluster, mirroring: SidecarProcess, topic: str
+) -> None:
     create(cluster.kafka, topic, 1)
     client = Consumer({"bootstrap.servers": mirroring.address, "group.id": f"seen-{topic}", **QUIET})
     (found,) = client.committed([TopicPartition(topic, 0)], timeout=20)
@@ -125,11 +138,15 @@ def test_a_group_without_a_subscription_begins_as_kafka_says(cluster: Cluster, m
     assert found.offset == OFFSET_INVALID
 
 
-def test_groups_whose_names_mean_something_else_to_pulsar_are_not_mirrored(cluster: Cluster, tmp_path: Path, topic: str) -> None:
+def test_groups_whose_names_mean_something_else_to_pulsar_are_not_mirrored(
+    cluster: Cluster, tmp_path: Path, topic: str
+) -> None:
     groups = (".", "..", "%2e%2e", "__compaction", "pulsar.dedup")
     create(cluster.kafka, topic, 1)
     produce(cluster.kafka, topic, [b"x"] * 3)
-    sidecar = SidecarProcess(tmp_path, cluster.pulsar_url, cluster.admin_url, groups__mirror="*", groups__namespace="public/all-mirrored")
+    sidecar = SidecarProcess(
+        tmp_path, cluster.pulsar_url, cluster.admin_url, groups__mirror="*", groups__namespace="public/all-mirrored"
+    )
     sidecar.start()
     try:
         admin = AdminClient({"bootstrap.servers": sidecar.address})
@@ -145,9 +162,14 @@ def test_groups_whose_names_mean_something_else_to_pulsar_are_not_mirrored(clust
 
 
 def _command(cluster: Cluster, sidecar: SidecarProcess, *arguments: str) -> str:
-    environment = {"KAFKA_SIDECAR_PULSAR__URL": cluster.pulsar_url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": cluster.admin_url}
+    environment = {
+        "KAFKA_SIDECAR_PULSAR__URL": cluster.pulsar_url,
+        "KAFKA_SIDECAR_PULSAR__ADMIN_URL": cluster.admin_url,
+    }
     command = [sys.executable, "-m", "kafka_sidecar", "groups", *arguments, "--bootstrap-server", sidecar.address]
-    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60, check=False
+    )
     return f"{done.returncode}\n{done.stdout}{done.stderr}"
 
 
@@ -175,22 +197,30 @@ def test_groups_are_imported_and_exported_by_command(cluster: Cluster, mirroring
     assert "as it is" in _command(cluster, mirroring, *imported)
 
 
-def test_commands_about_groups_say_in_a_sentence_what_is_wrong(cluster: Cluster, mirroring: SidecarProcess, topic: str) -> None:
+def test_commands_about_groups_say_in_a_sentence_what_is_wrong(
+    cluster: Cluster, mirroring: SidecarProcess, topic: str
+) -> None:
     assert "there is no topic nowhere" in _command(cluster, mirroring, "import", "--group", "g", "--topic", "nowhere")
     assert "Nothing to export" in _command(cluster, mirroring, "export", "--group", f"unknown-{topic}")
     create(cluster.kafka, topic, 1)
     produce(cluster.kafka, topic, [b"x"])
     client = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
-    client.subscribe(f"persistent://public/default/{topic}", f"busy-{topic}", initial_position=pulsar.InitialPosition.Earliest)
+    client.subscribe(
+        f"persistent://public/default/{topic}", f"busy-{topic}", initial_position=pulsar.InitialPosition.Earliest
+    )
     client.close()
     with member(mirroring.address, f"busy-{topic}", topic) as one:
         wait_for(lambda: len(one.read) == 1)
-        assert "has members: stop them first" in _command(cluster, mirroring, "import", "--group", f"busy-{topic}", "--topic", topic)
+        assert "has members: stop them first" in _command(
+            cluster, mirroring, "import", "--group", f"busy-{topic}", "--topic", topic
+        )
     gone = SidecarProcess(mirroring.log.parent / "gone", cluster.pulsar_url, cluster.admin_url)
     assert f"the sidecar at {gone.address} can't be asked" in _command(cluster, gone, "export", "--group", "g")
 
 
-def test_the_doctor_names_mirrored_groups_that_read_transactions_natively(cluster: Cluster, mirroring: SidecarProcess, topic: str) -> None:
+def test_the_doctor_names_mirrored_groups_that_read_transactions_natively(
+    cluster: Cluster, mirroring: SidecarProcess, topic: str
+) -> None:
     """They are given what is aborted too."""
     create(cluster.kafka, topic, 1)
     create(cluster.kafka, f"{topic}-plain", 1)
@@ -205,9 +235,11 @@ def test_the_doctor_names_mirrored_groups_that_read_transactions_natively(cluste
         for read_topic, subscription in ((topic, name), (topic, f"unseen-{topic}"), (f"{topic}-plain", name)):
             native.subscribe(f"persistent://public/default/{read_topic}", subscription)
         settings = {
-            "KAFKA_SIDECAR_PULSAR__URL": cluster.pulsar_url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": cluster.admin_url,
-            "KAFKA_SIDECAR_GROUPS__MIRROR": "seen-*", "KAFKA_SIDECAR_GROUPS__NAMESPACE": "public/mirrored",
-        }  # fmt: skip
+            "KAFKA_SIDECAR_PULSAR__URL": cluster.pulsar_url,
+            "KAFKA_SIDECAR_PULSAR__ADMIN_URL": cluster.admin_url,
+            "KAFKA_SIDECAR_GROUPS__MIRROR": "seen-*",
+            "KAFKA_SIDECAR_GROUPS__NAMESPACE": "public/mirrored",
+        }
         command = [sys.executable, "-m", "kafka_sidecar", "doctor", "--topics"]
         done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=120, check=False)
     finally:

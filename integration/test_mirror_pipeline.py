@@ -1,4 +1,6 @@
-"""`pipeline mirror` and `pipeline migrate-groups` between a real Apache Kafka and the sidecar, both ways, while everything is killed."""
+"""`pipeline mirror` and `pipeline migrate-groups` between a real Apache Kafka and the sidecar, both ways, while
+everything is killed.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ def mirror(source: str, target: str, name: str, topics: list[str]) -> tuple[str,
 
 def commit(address: str, group: str, topic: str, offsets: dict[int, int]) -> None:
     client = consumer(address, **{"group.id": group})
-    client.commit(offsets=[TopicPartition(topic, index, offset, "about it") for index, offset in offsets.items()], asynchronous=False)
+    client.commit(
+        offsets=[TopicPartition(topic, index, offset, "about it") for index, offset in offsets.items()],
+        asynchronous=False,
+    )
     client.close()
 
 
@@ -68,7 +73,9 @@ def configs(address: str, topic: str) -> dict[str, str]:
     return {name: entry.value for name, entry in admin.describe_configs([resource])[resource].result(20).items()}
 
 
-def test_topics_and_groups_move_from_kafka(kafka: KafkaNode, cluster: Cluster, spark: SparkSession, tmp_path: Path) -> None:
+def test_topics_and_groups_move_from_kafka(
+    kafka: KafkaNode, cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
     topic, other, name = new_topic(), new_topic(), f"move_{time.time_ns()}"
     create(kafka.address, topic, 2, {"retention.ms": "86400000", "max.message.bytes": "2000000"})
     create(kafka.address, other, 1)
@@ -135,7 +142,9 @@ def test_what_would_go_wrong_is_refused(kafka: KafkaNode, cluster: Cluster, spar
     ):
         assert refused in pipeline_here(spark, *mirror(kafka.address, to, name, [of]), status=2)
     groups = ("--name", "absent", "--group", ".*")
-    assert "mirror absent has not run" in pipeline_here(spark, "migrate-groups", *between(kafka, cluster), *groups, status=2)
+    assert "mirror absent has not run" in pipeline_here(
+        spark, "migrate-groups", *between(kafka, cluster), *groups, status=2
+    )
     other = new_topic()
     create(kafka.address, other, 1)
     create(cluster.kafka, other, 1)
@@ -163,36 +172,55 @@ def test_back_to_kafka_exactly_and_at_least_once(kafka: KafkaNode, cluster: Clus
         command = (*there, "--prefix", f"{delivery}-", "--delivery", delivery)
         pipeline_here(spark, *command)
         for partition in range(2):
-            assert contents(kafka.address, f"{delivery}-{topic}", partition) == contents(cluster.kafka, topic, partition)
+            assert contents(kafka.address, f"{delivery}-{topic}", partition) == contents(
+                cluster.kafka, topic, partition
+            )
         if delivery == "at-least-once":
             assert "0 records copied" in pipeline_here(spark, *command)
 
 
-def test_a_cluster_with_tls_and_passwords_is_read(kafka: KafkaNode, cluster: Cluster, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_cluster_with_tls_and_passwords_is_read(
+    kafka: KafkaNode, cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
     topic, name = new_topic(), f"secured_{time.time_ns()}"
     create(kafka.address, topic, 2)
     fill(kafka.address, topic, 50)
     password = tmp_path / "password"
     password.write_text(kafka.PASSWORD + "\n")
     source = {
-        "bootstrap": kafka.secured_address, "security_protocol": "SASL_SSL", "sasl_mechanism": kafka.MECHANISM, "username": kafka.USER,
-        "password_file": str(password), "ca_file": str(kafka.ca_file),
-    }  # fmt: skip
+        "bootstrap": kafka.secured_address,
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": kafka.MECHANISM,
+        "username": kafka.USER,
+        "password_file": str(password),
+        "ca_file": str(kafka.ca_file),
+    }
     lines = [f'name = "{name}"', f'topic = ["{topic}"]', 'master = "local[2]"', "[source]"]
     lines += [f'{key} = "{value}"' for key, value in source.items()]
     config = tmp_path / "move.toml"
     config.write_text("\n".join([*lines, "[target]", f'bootstrap = "{cluster.kafka}"']))
     pipeline_here(spark, "mirror", "--config", str(config))
-    archive = Archive(spark, ArchiveOptions(source=KafkaCluster(**source), topics=(topic,), path=str(tmp_path / "archive")), print)
+    archive = Archive(
+        spark, ArchiveOptions(source=KafkaCluster(**source), topics=(topic,), path=str(tmp_path / "archive")), print
+    )
     archive.run()
     whole = [contents(kafka.address, topic, partition) for partition in range(2)]
     assert [contents(cluster.kafka, topic, partition) for partition in range(2)] == whole
     assert spark.read.parquet(archive.options.path).count() == sum(map(len, whole))
     password.write_text("another")
     with pytest.raises(CommandFailed, match="the mirror can't begin"):
-        asyncio.run(Mirror(None, MirrorOptions(
-            name=MirrorName.of(name), source=KafkaCluster(**source), target=KafkaCluster(bootstrap=cluster.kafka), topics=(topic,)
-        ), print).look())  # fmt: skip
+        asyncio.run(
+            Mirror(
+                None,
+                MirrorOptions(
+                    name=MirrorName.of(name),
+                    source=KafkaCluster(**source),
+                    target=KafkaCluster(bootstrap=cluster.kafka),
+                    topics=(topic,),
+                ),
+                print,
+            ).look()
+        )
 
 
 class Writer:
@@ -209,7 +237,9 @@ class Writer:
         number = 0
         while not self._stop.is_set():
             for _ in range(10):
-                self._client.produce(self._topic, b"%d" % number + b"x" * (number % 900), partition=number % self._partitions)
+                self._client.produce(
+                    self._topic, b"%d" % number + b"x" * (number % 900), partition=number % self._partitions
+                )
                 number += 1
             self._client.poll(0.02)
 
@@ -219,7 +249,9 @@ class Writer:
         assert self._client.flush(LONG) == 0
 
 
-def test_each_record_is_there_once_though_everything_is_killed(kafka: KafkaNode, spark: SparkSession, tmp_path: Path) -> None:
+def test_each_record_is_there_once_though_everything_is_killed(
+    kafka: KafkaNode, spark: SparkSession, tmp_path: Path
+) -> None:
     broker = Standalone(tmp_path / "pulsar")
     broker.start()
     sidecar = SidecarProcess(tmp_path / "sidecar", broker.url, broker.admin_url, port=free_port())
@@ -229,9 +261,22 @@ def test_each_record_is_there_once_though_everything_is_killed(kafka: KafkaNode,
     create(kafka.address, topic, 2)
     writer = Writer(kafka.address, topic, 2)
     arguments = (
-        "--source", kafka.address, "--target", sidecar.address, "--name", name, "--topic", topic, "--continuous",
-        "--round-seconds", "3", "--master", workers.url, "--conf", "spark.executor.memory=512m",
-    )  # fmt: skip
+        "--source",
+        kafka.address,
+        "--target",
+        sidecar.address,
+        "--name",
+        name,
+        "--topic",
+        topic,
+        "--continuous",
+        "--round-seconds",
+        "3",
+        "--master",
+        workers.url,
+        "--conf",
+        "spark.executor.memory=512m",
+    )
     driver = Driver(tmp_path, "mirror", *arguments)
 
     def copied() -> int:

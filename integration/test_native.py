@@ -35,7 +35,7 @@ def test_a_chunked_message_is_a_record_at_its_last_chunk(
     produce(cluster.kafka, topic, [b"before"])
     writer = native.create_producer(
         _partition(topic), batching_enabled=False, chunking_enabled=True, compression_type=compression
-    )  # fmt: skip
+    )
     large = os.urandom(11_000_000)
     writer.send(large, partition_key="key", properties={"p": "text"}, event_timestamp=1_700_000_000_000)
     writer.close()
@@ -52,13 +52,17 @@ def test_a_chunked_message_is_a_record_at_its_last_chunk(
     assert other.stop() == 0
 
 
-def test_an_encrypted_message_is_opaque_and_a_schema_is_named(cluster: Cluster, native: pulsar.Client, topic: str, tmp_path: Path) -> None:
+def test_an_encrypted_message_is_opaque_and_a_schema_is_named(
+    cluster: Cluster, native: pulsar.Client, topic: str, tmp_path: Path
+) -> None:
     public, private = tmp_path / "public.pem", tmp_path / "private.pem"
     subprocess.run(["openssl", "genrsa", "-out", private, "2048"], check=True, capture_output=True)
     subprocess.run(["openssl", "rsa", "-in", private, "-pubout", "-out", public], check=True, capture_output=True)
     create(cluster.kafka, topic)
     keys = pulsar.CryptoKeyReader(str(public), str(private))
-    writer = native.create_producer(_partition(topic), batching_enabled=True, encryption_key="my-key", crypto_key_reader=keys)
+    writer = native.create_producer(
+        _partition(topic), batching_enabled=True, encryption_key="my-key", crypto_key_reader=keys
+    )
     for number in range(3):
         writer.send_async(b"secret %d" % number, None)
     writer.flush()
@@ -121,13 +125,20 @@ def test_a_native_reader_sees_one_message_per_kafka_batch(cluster: Cluster, nati
     reader.close()
 
 
-def test_offsets_stay_continuous_with_native_and_kafka_writers_at_once(cluster: Cluster, native: pulsar.Client, topic: str) -> None:
+def test_offsets_stay_continuous_with_native_and_kafka_writers_at_once(
+    cluster: Cluster, native: pulsar.Client, topic: str
+) -> None:
     create(cluster.kafka, topic)
     acked: list[list[Acked]] = []
 
     def write_kafka(name: int) -> None:
         acked.append(
-            produce(cluster.kafka, topic, [b"kafka %d %d" % (name, number) for number in range(1000)], settings={"linger.ms": name})
+            produce(
+                cluster.kafka,
+                topic,
+                [b"kafka %d %d" % (name, number) for number in range(1000)],
+                settings={"linger.ms": name},
+            )
         )
 
     def write_native() -> None:
@@ -137,7 +148,9 @@ def test_offsets_stay_continuous_with_native_and_kafka_writers_at_once(cluster: 
         writer.flush()
         writer.close()
 
-    threads = [threading.Thread(target=write_kafka, args=(name,)) for name in (0, 3)] + [threading.Thread(target=write_native)]
+    threads = [threading.Thread(target=write_kafka, args=(name,)) for name in (0, 3)] + [
+        threading.Thread(target=write_native)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

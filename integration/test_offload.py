@@ -1,4 +1,6 @@
-"""Tiered storage for real: ledgers offloaded to the filesystem, their offsets told by Kafka's tools, and all of it fetched."""
+"""Tiered storage for real: ledgers offloaded to the filesystem, their offsets told by Kafka's tools, and all of it
+fetched.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +44,16 @@ def offloading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stand
     standalone = Standalone(
         directory / "pulsar",
         settings={
-            "managedLedgerOffloadDriver": "filesystem", "offloadersDirectory": str(offloaders),
-            "narExtractionDirectory": str(directory / "nar"), "fileSystemURI": "file:///", "fileSystemProfilePath": str(site),
-            "managedLedgerMaxEntriesPerLedger": str(ENTRIES_PER_LEDGER), "managedLedgerMinLedgerRolloverTimeMinutes": "0",
+            "managedLedgerOffloadDriver": "filesystem",
+            "offloadersDirectory": str(offloaders),
+            "narExtractionDirectory": str(directory / "nar"),
+            "fileSystemURI": "file:///",
+            "fileSystemProfilePath": str(site),
+            "managedLedgerMaxEntriesPerLedger": str(ENTRIES_PER_LEDGER),
+            "managedLedgerMinLedgerRolloverTimeMinutes": "0",
             "managedLedgerOffloadDeletionLagMs": "1000",
         },
-    )  # fmt: skip
+    )
     standalone.start()
     sidecar = SidecarProcess(directory / "sidecar", standalone.url, standalone.admin_url)
     sidecar.start()
@@ -87,7 +93,9 @@ def _offload(standalone: Standalone, topic: str) -> int:
 
 
 def _asked(address: str, topic: str, time_asked: str) -> int:
-    done = java_tool("org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", address, "--topic", topic, "--time", time_asked)
+    done = java_tool(
+        "org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", address, "--topic", topic, "--time", time_asked
+    )
     if not done.stdout:  # the tool's word for none
         assert (done.returncode, done.stderr) == (0, "")
         return -1
@@ -96,16 +104,22 @@ def _asked(address: str, topic: str, time_asked: str) -> int:
 
 
 @pytest.mark.parametrize("entry_format", ["kafka", "pulsar"])
-def test_offloaded_ledgers_are_told_and_read(offloading: tuple[Standalone, SidecarProcess], topic: str, entry_format: str) -> None:
+def test_offloaded_ledgers_are_told_and_read(
+    offloading: tuple[Standalone, SidecarProcess], topic: str, entry_format: str
+) -> None:
     standalone, sidecar = offloading
     create(sidecar.address, topic, configs={"entry.format": entry_format})
     values = [b"%d" % number for number in range(47)]
-    produce(sidecar.address, topic, values, settings={"batch.num.messages": 1, "max.in.flight.requests.per.connection": 1})
+    produce(
+        sidecar.address, topic, values, settings={"batch.num.messages": 1, "max.in.flight.requests.per.connection": 1}
+    )
     assert _asked(sidecar.address, topic, "latest-tiered") == -1
     offloaded = _offload(standalone, topic)
     local = offloaded * ENTRIES_PER_LEDGER
     assert local == 40
-    asked = {name: _asked(sidecar.address, topic, name) for name in ("earliest", "earliest-local", "latest-tiered", "latest")}
+    asked = {
+        name: _asked(sidecar.address, topic, name) for name in ("earliest", "earliest-local", "latest-tiered", "latest")
+    }
     assert asked == {"earliest": 0, "earliest-local": local, "latest-tiered": local - 1, "latest": 47}
     assert sidecar.stop() == 0
     sidecar.start()
@@ -119,7 +133,10 @@ def _can_be_read(standalone: Standalone, topic: str, ledger: int) -> bool:
     """By the broker, which remembers nothing of it."""
     unload(standalone.admin_url, topic)
     try:
-        admin("GET", f"{standalone.admin_url}/admin/v2/persistent/public/default/{topic}-partition-0/ledger/{ledger}/entry/0")
+        admin(
+            "GET",
+            f"{standalone.admin_url}/admin/v2/persistent/public/default/{topic}-partition-0/ledger/{ledger}/entry/0",
+        )
     except httpx.HTTPStatusError:
         return False
     return True
@@ -127,11 +144,13 @@ def _can_be_read(standalone: Standalone, topic: str, ledger: int) -> bool:
 
 def test_a_store_that_is_away_takes_nothing_out_of_service_but_its_own_ledgers(
     offloading: tuple[Standalone, SidecarProcess], topic: str
-) -> None:  # fmt: skip
+) -> None:
     standalone, sidecar = offloading
     create(sidecar.address, topic)
     values = [b"%d" % number for number in range(47)]
-    produce(sidecar.address, topic, values, settings={"batch.num.messages": 1, "max.in.flight.requests.per.connection": 1})
+    produce(
+        sidecar.address, topic, values, settings={"batch.num.messages": 1, "max.in.flight.requests.per.connection": 1}
+    )
     place = f"{standalone.admin_url}/admin/v2/persistent/public/default/{topic}-partition-0"
     first = json.loads(admin("GET", f"{place}/internalStats"))["ledgers"][0]["ledgerId"]
     _offload(standalone, topic)
@@ -143,7 +162,9 @@ def test_a_store_that_is_away_takes_nothing_out_of_service_but_its_own_ledgers(
         time.sleep(0.2)
     assert sidecar.stop() == 0
     sidecar.start()
-    assert [ack.offset for ack in produce(sidecar.address, topic, [b"next"], settings={"enable.idempotence": True})] == [47]
+    assert [
+        ack.offset for ack in produce(sidecar.address, topic, [b"next"], settings={"enable.idempotence": True})
+    ] == [47]
     assert [record.value for record in read(sidecar.address, topic, 6, offset=42)] == [*values[42:], b"next"]
     away.rename(store)
     assert [record.value for record in read(sidecar.address, topic, 48)] == [*values, b"next"]

@@ -59,7 +59,9 @@ def versioned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 def _fill(versioned: Versioned, topic: str, batches: int = 100, per_batch: int = 3) -> list[bytes]:
     values = [b"%d" % number for number in range(batches * per_batch)]
     settings = {"batch.num.messages": per_batch, "linger.ms": 5}
-    assert [ack.offset for ack in produce(versioned.sidecar.address, topic, values, settings=settings)] == list(range(len(values)))
+    assert [ack.offset for ack in produce(versioned.sidecar.address, topic, values, settings=settings)] == list(
+        range(len(values))
+    )
     return values
 
 
@@ -79,13 +81,17 @@ def test_every_offset_is_found_again_after_a_restart(versioned: Versioned) -> No
 def test_offsets_go_on_across_unloads_and_restarts(versioned: Versioned) -> None:
     topic = new_topic()
     for turn in range(4):
-        acked = produce(versioned.sidecar.address, topic, [b"%d" % number for number in range(turn * 10, turn * 10 + 10)])
+        acked = produce(
+            versioned.sidecar.address, topic, [b"%d" % number for number in range(turn * 10, turn * 10 + 10)]
+        )
         assert [ack.offset for ack in acked] == list(range(turn * 10, turn * 10 + 10))
         if turn % 2:
             versioned.restart_sidecar()
         else:
             unload(versioned.standalone.admin_url, topic)
-    assert [record.value for record in read(versioned.sidecar.address, topic, 40)] == [b"%d" % number for number in range(40)]
+    assert [record.value for record in read(versioned.sidecar.address, topic, 40)] == [
+        b"%d" % number for number in range(40)
+    ]
 
 
 def test_times_lead_to_offsets(versioned: Versioned) -> None:
@@ -96,7 +102,10 @@ def test_times_lead_to_offsets(versioned: Versioned) -> None:
     time.sleep(0.05)
     produce(versioned.sidecar.address, topic, [b"late"] * 5)
     reader = consumer(versioned.sidecar.address)
-    found = [reader.offsets_for_times([TopicPartition(topic, 0, at)], timeout=30)[0].offset for at in (1, between, between + 3_600_000)]
+    found = [
+        reader.offsets_for_times([TopicPartition(topic, 0, at)], timeout=30)[0].offset
+        for at in (1, between, between + 3_600_000)
+    ]
     reader.close()
     assert found == [0, 5, -1]
     client = AdminClient({"bootstrap.servers": versioned.sidecar.address})  # must live as long as its futures
@@ -117,7 +126,9 @@ def _offsets_for_times(sidecar: SidecarProcess, topic: str, times: list[int]) ->
 
 
 def test_times_lead_to_offsets_where_clocks_are_ahead(versioned: Versioned) -> None:
-    """Each 500th of 2,300 producers is most of an hour ahead. More was written since than a search looks through without an index."""
+    """Each 500th of 2,300 producers is most of an hour ahead. More was written since than a search looks through
+    without an index.
+    """
     topic = new_topic()
     create(versioned.sidecar.address, topic)
     now = int(time.time() * 1000)
@@ -134,7 +145,9 @@ def test_times_lead_to_offsets_where_clocks_are_ahead(versioned: Versioned) -> N
         found = _offsets_for_times(versioned.sidecar, topic, list(wanted))
         assert found == wanted
         admin = AdminClient({"bootstrap.servers": versioned.sidecar.address})  # must live as long as its futures
-        greatest = next(iter(admin.list_offsets({TopicPartition(topic, 0): OffsetSpec.max_timestamp()}).values())).result(30)
+        greatest = next(
+            iter(admin.list_offsets({TopicPartition(topic, 0): OffsetSpec.max_timestamp()}).values())
+        ).result(30)
         assert (greatest.offset, greatest.timestamp) == (7, ahead[7])
 
 
@@ -163,7 +176,9 @@ def test_a_marker_at_the_end_keeps_nobody_waiting(versioned: Versioned) -> None:
     assert low == high
     (ack,) = produce(versioned.sidecar.address, nothing_else, [b"first"])
     assert ack.offset >= high
-    assert [(record.offset, record.value) for record in read(versioned.sidecar.address, nothing_else, 1)] == [(ack.offset, b"first")]
+    assert [(record.offset, record.value) for record in read(versioned.sidecar.address, nothing_else, 1)] == [
+        (ack.offset, b"first")
+    ]
 
 
 def test_the_start_moves_when_retention_removes_ledgers(versioned: Versioned) -> None:
@@ -232,11 +247,15 @@ def test_clients_go_on_where_retention_has_left_nothing_but_markers(versioned: V
     asyncio.run(_mark(versioned.standalone.url, topic))
     unload(versioned.standalone.admin_url, topic)
     versioned.restart_sidecar()
-    values = [bytes([number]) * 950_000 for number in range(6)]  # more than a reader looks at before what it is to serve
+    values = [
+        bytes([number]) * 950_000 for number in range(6)
+    ]  # more than a reader looks at before what it is to serve
     client = producer(versioned.sidecar.address, **{"enable.idempotence": True, "batch.num.messages": 1})
     offsets: list[int] = []
     for value in values:
-        client.produce(topic, value, partition=0, on_delivery=lambda error, ack: offsets.append(-1 if error else ack.offset()))
+        client.produce(
+            topic, value, partition=0, on_delivery=lambda error, ack: offsets.append(-1 if error else ack.offset())
+        )
     assert client.flush(LONG) == 0
     assert (min(offsets) >= end, offsets) == (True, sorted(set(offsets)))
     versioned.restart_sidecar()
@@ -263,7 +282,13 @@ def test_native_messages_of_all_kinds_in_a_topic_without_partitions(versioned: V
     assert ack.offset == 5
     for _ in range(2):
         records = read(versioned.sidecar.address, topic, 5)
-        assert [(record.offset, record.value) for record in records] == [(0, b"0"), (1, b"1"), (2, b"2"), (4, large), (5, b"kafka")]
+        assert [(record.offset, record.value) for record in records] == [
+            (0, b"0"),
+            (1, b"1"),
+            (2, b"2"),
+            (4, large),
+            (5, b"kafka"),
+        ]
         assert {(record.key, record.timestamp) for record in records[:4]} == {(b"key", 5)}
         versioned.restart_sidecar()
     client = AdminClient({"bootstrap.servers": versioned.sidecar.address})
@@ -273,8 +298,12 @@ def test_native_messages_of_all_kinds_in_a_topic_without_partitions(versioned: V
 
 
 def test_format_pulsar_and_configs_of_records(versioned: Versioned, tmp_path: Path) -> None:
-    """Kafka records are messages to native clients on every version; what a topic asks for itself needs its properties."""
-    in_format = SidecarProcess(tmp_path, versioned.standalone.url, versioned.standalone.admin_url, kafka__entry_format="pulsar")
+    """Kafka records are messages to native clients on every version; what a topic asks for itself needs its
+    properties.
+    """
+    in_format = SidecarProcess(
+        tmp_path, versioned.standalone.url, versioned.standalone.admin_url, kafka__entry_format="pulsar"
+    )
     in_format.start()
     topic = new_topic()
     create(in_format.address, topic)
@@ -307,7 +336,9 @@ def test_format_pulsar_and_configs_of_records(versioned: Versioned, tmp_path: Pa
         versioned.restart_sidecar()
     resource = ConfigResource(ConfigResource.Type.TOPIC, timed)
     resource.add_incremental_config(ConfigEntry("retention.ms", "7200000", incremental_operation=AlterConfigOpType.SET))
-    resource.add_incremental_config(ConfigEntry("cleanup.policy", "compact,delete", incremental_operation=AlterConfigOpType.SET))
+    resource.add_incremental_config(
+        ConfigEntry("cleanup.policy", "compact,delete", incremental_operation=AlterConfigOpType.SET)
+    )
     client = AdminClient({"bootstrap.servers": versioned.sidecar.address})
     altered = next(iter(client.incremental_alter_configs([resource]).values()))
     if version_tuple(versioned.standalone.version) < (3, 0):

@@ -1,4 +1,6 @@
-"""Each Pulsar version between the oldest and today's serves what every application does. The rest of it is tried by `make soak`."""
+"""Each Pulsar version between the oldest and today's serves what every application does. The rest of it is tried by
+`make soak`.
+"""
 
 from __future__ import annotations
 

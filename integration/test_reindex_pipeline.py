@@ -1,4 +1,6 @@
-"""`pipeline reindex`: topics that were written before the interceptor was on, and groups of Kafka-on-Pulsar before 2.8."""
+"""`pipeline reindex`: topics that were written before the interceptor was on, and groups of Kafka-on-Pulsar before
+2.8.
+"""
 
 from __future__ import annotations
 
@@ -54,10 +56,17 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Standal
     standalone = Standalone(directory / "pulsar", without=("brokerEntryMetadataInterceptors",))
     standalone.start()
     for topic in (KINDS, LARGE, ONLY_OLD):
-        admin("PUT", f"{standalone.admin_url}/admin/v2/persistent/public/default/{topic}/partitions", b"%d" % PARTITIONS)
+        admin(
+            "PUT", f"{standalone.admin_url}/admin/v2/persistent/public/default/{topic}/partitions", b"%d" % PARTITIONS
+        )
     for partition in range(PARTITIONS):
         _write_all_kinds(standalone, f"{KINDS}-partition-{partition}")
-        _write(standalone, f"{LARGE}-partition-{partition}", (_large(number) for number in range(LARGE_RECORDS)), batching_max_messages=50)
+        _write(
+            standalone,
+            f"{LARGE}-partition-{partition}",
+            (_large(number) for number in range(LARGE_RECORDS)),
+            batching_max_messages=50,
+        )
     _write(standalone, f"{ONLY_OLD}-partition-0", (b"old-%d" % number for number in range(10)))
     standalone.stop()
     standalone.change({"brokerEntryMetadataInterceptors": INTERCEPTORS})
@@ -79,7 +88,12 @@ def _client(standalone: Standalone) -> pulsar.Client:
 
 def _write(standalone: Standalone, topic: str, values: Iterator[bytes], **settings: Any) -> None:
     client = _client(standalone)
-    settings = {"batching_enabled": bool(settings), "block_if_queue_full": True, "batching_max_publish_delay_ms": 100, **settings}
+    settings = {
+        "batching_enabled": bool(settings),
+        "block_if_queue_full": True,
+        "batching_max_publish_delay_ms": 100,
+        **settings,
+    }
     writer = client.create_producer(f"persistent://public/default/{topic}", **settings)
     for value in values:
         writer.send_async(value, None)
@@ -99,7 +113,9 @@ def _write_all_kinds(standalone: Standalone, topic: str) -> None:
     for base in range(0, 50, 10):
         builder = DefaultRecordBatchBuilder(2, 3, 0, -1, -1, -1, 100_000)
         for number in range(10):
-            builder.append(number, 1_600_000_000_000 + base + number, b"kk", b"kafka-%d" % (base + number), [("x", b"y")])
+            builder.append(
+                number, 1_600_000_000_000 + base + number, b"kk", b"kafka-%d" % (base + number), [("x", b"y")]
+            )
         writer.send(bytes(builder.build()), properties={"entry.format": "kafka"})
     client.close()
     _write(standalone, topic, (b"last-%d" % number for number in range(5)))
@@ -108,7 +124,9 @@ def _write_all_kinds(standalone: Standalone, topic: str) -> None:
 def _old_records(standalone: Standalone, topic: str, partition: int) -> list[Old]:
     """All that Pulsar's own reader finds."""
     client = _client(standalone)
-    reader = client.create_reader(f"persistent://public/default/{topic}-partition-{partition}", pulsar.MessageId.earliest)
+    reader = client.create_reader(
+        f"persistent://public/default/{topic}-partition-{partition}", pulsar.MessageId.earliest
+    )
     found: list[Old] = []
     while reader.has_message_available():
         message = reader.read_next(20_000)
@@ -130,9 +148,19 @@ def _old_records(standalone: Standalone, topic: str, partition: int) -> list[Old
 def _arguments(upgraded: tuple[Standalone, SidecarProcess], name: str, topic: str) -> tuple[str, ...]:
     standalone, sidecar = upgraded
     return (
-        "--source", sidecar.address, "--name", name, "--topic", topic, "--prefix", f"{name}.",
-        "--pulsar-url", standalone.url, "--pulsar-admin-url", standalone.admin_url,
-    )  # fmt: skip
+        "--source",
+        sidecar.address,
+        "--name",
+        name,
+        "--topic",
+        topic,
+        "--prefix",
+        f"{name}.",
+        "--pulsar-url",
+        standalone.url,
+        "--pulsar-admin-url",
+        standalone.admin_url,
+    )
 
 
 def _publish_rate(standalone: Standalone, bytes_in_a_second: int) -> None:
@@ -144,12 +172,16 @@ def _publish_rate(standalone: Standalone, bytes_in_a_second: int) -> None:
 def _compare(sidecar: SidecarProcess, old: list[Old], source: str, target: str, partition: int) -> list[int]:
     """Offsets of what was old, in its order; behind it is what Kafka clients could read."""
     found = contents(sidecar.address, target, partition, with_offsets=True)
-    assert [(one.value, one.key, tuple(sorted(one.headers)), one.timestamp) for one in found[: len(old)]] == [one[:4] for one in old]
+    assert [(one.value, one.key, tuple(sorted(one.headers)), one.timestamp) for one in found[: len(old)]] == [
+        one[:4] for one in old
+    ]
     assert [replace(one, offset=-1) for one in found[len(old) :]] == contents(sidecar.address, source, partition)
     return [one.offset for one in found]
 
 
-def test_what_had_no_offset_has_one(upgraded: tuple[Standalone, SidecarProcess], spark: SparkSession, tmp_path: Path) -> None:
+def test_what_had_no_offset_has_one(
+    upgraded: tuple[Standalone, SidecarProcess], spark: SparkSession, tmp_path: Path
+) -> None:
     standalone, sidecar = upgraded
     old = [_old_records(standalone, KINDS, partition) for partition in range(PARTITIONS)]
     assert len(old[0]) == 30 + 100 + 2 + 50 + 5
@@ -215,32 +247,55 @@ def test_a_topic_without_any_index_is_copied_and_goes_on_when_it_is_written(
     assert "10 records copied" in pipeline_here(spark, "reindex", *arguments)
     _compare(sidecar, old, ONLY_OLD, f"only.{ONLY_OLD}", 0)
     produce(sidecar.address, ONLY_OLD, [b"first"])
-    mirror = ("--source", sidecar.address, "--target", sidecar.address, "--name", "only", "--topic", ONLY_OLD, "--prefix", "only.")
+    mirror = (
+        "--source",
+        sidecar.address,
+        "--target",
+        sidecar.address,
+        "--name",
+        "only",
+        "--topic",
+        ONLY_OLD,
+        "--prefix",
+        "only.",
+    )
     said = pipeline_here(
         spark, "mirror", *mirror, "--master", "local[2]", "--accept-loss", status=1
     )  # more without an index might have come
     assert "run `pipeline reindex` of this name to their end" in said
     assert "1 records copied" in pipeline_here(spark, "reindex", *arguments)
     produce(sidecar.address, ONLY_OLD, [b"second"])
-    assert "1 records copied" in pipeline_here(spark, "mirror", *mirror, "--master", "local[2]")  # the rest is a mirror's
+    assert "1 records copied" in pipeline_here(
+        spark, "mirror", *mirror, "--master", "local[2]"
+    )  # the rest is a mirror's
     _compare(sidecar, old, ONLY_OLD, f"only.{ONLY_OLD}", 0)
 
 
 @pytest.mark.soak  # as a mirror, whose test under these faults is an ordinary one, it copies in transactions
-def test_each_record_is_there_once_though_everything_is_killed(upgraded: tuple[Standalone, SidecarProcess], tmp_path: Path) -> None:
+def test_each_record_is_there_once_though_everything_is_killed(
+    upgraded: tuple[Standalone, SidecarProcess], tmp_path: Path
+) -> None:
     standalone, sidecar = upgraded
     target = f"killed.{LARGE}"
     # So it takes its time, however fast the machine is: no fault comes too late.
     _publish_rate(standalone, 1_500_000)
     workers = SparkCluster(tmp_path / "spark")
-    arguments = (*_arguments(upgraded, "killed", LARGE), "--master", workers.url, "--conf", "spark.executor.memory=512m")
+    arguments = (
+        *_arguments(upgraded, "killed", LARGE),
+        "--master",
+        workers.url,
+        "--conf",
+        "spark.executor.memory=512m",
+    )
     driver = Driver(tmp_path, "reindex", *arguments)
 
     def written() -> int:
         """Committed or not: a transaction may have a whole partition."""
         isolation = IsolationLevel.READ_UNCOMMITTED
         try:
-            return sum(bounds(sidecar.address, target, partition, isolation=isolation)[1] for partition in range(PARTITIONS))
+            return sum(
+                bounds(sidecar.address, target, partition, isolation=isolation)[1] for partition in range(PARTITIONS)
+            )
         except KafkaException:  # it is not there yet
             return 0
 
@@ -258,8 +313,11 @@ def test_each_record_is_there_once_though_everything_is_killed(upgraded: tuple[S
         what.start()
 
     faults: list[Callable[[], None]] = [
-        lambda: restart(driver), lambda: restart(sidecar), lambda: workers.kill_worker(0), lambda: restart(standalone),
-    ]  # fmt: skip
+        lambda: restart(driver),
+        lambda: restart(sidecar),
+        lambda: workers.kill_worker(0),
+        lambda: restart(standalone),
+    ]
     try:
         for fault in faults:
             wait_for_more()

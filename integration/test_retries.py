@@ -46,7 +46,12 @@ async def _one(connection: RawConnection, topic: str, data: bytes) -> tuple[int,
 def _write(address: str, topic: str, count: int, size: int) -> None:
     """Each record is an entry of its own, of a producer without an id."""
     producer = ck.Producer(
-        {"bootstrap.servers": address, "batch.num.messages": 1, "message.max.bytes": 2_000_000, "queue.buffering.max.kbytes": 200_000}
+        {
+            "bootstrap.servers": address,
+            "batch.num.messages": 1,
+            "message.max.bytes": 2_000_000,
+            "queue.buffering.max.kbytes": 200_000,
+        }
     )
     for number in range(count):
         producer.produce(topic, b"%d" % number + b"." * size, partition=0)
@@ -54,7 +59,9 @@ def _write(address: str, topic: str, count: int, size: int) -> None:
 
 
 def _offsets_of(address: str, topic: str, value: bytes, end: int) -> list[int]:
-    consumer = ck.Consumer({"bootstrap.servers": address, "group.id": topic, "enable.auto.commit": False, "enable.partition.eof": True})
+    consumer = ck.Consumer(
+        {"bootstrap.servers": address, "group.id": topic, "enable.auto.commit": False, "enable.partition.eof": True}
+    )
     consumer.assign([ck.TopicPartition(topic, 0, 0)])
     found, reached, until = [], 0, time.monotonic() + LONG
     while reached < end and time.monotonic() < until:
@@ -75,7 +82,7 @@ def _offsets_of(address: str, topic: str, value: bytes, end: int) -> list[int]:
 )
 def test_a_retry_is_recognised_after_kill_9(
     own_sidecar: SidecarProcess, topic: str, before: tuple[int, int], since: tuple[int, int]
-) -> None:  # fmt: skip
+) -> None:
     admin = AdminClient({"bootstrap.servers": own_sidecar.address})
     admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
     _write(own_sidecar.address, topic, *before)
@@ -100,7 +107,9 @@ def test_a_retry_is_recognised_after_kill_9_under_load(own_sidecar: SidecarProce
     assert asyncio.run(_produce(own_sidecar.address, topic, LOST)) == [(0, 0)]
     _write(own_sidecar.address, topic, 8_000, 100)
     pass_over(own_sidecar.address, topic, 1, 8_001)
-    load = Load([own_sidecar.address], topic, 1, {"request.timeout.ms": 10_000, "socket.timeout.ms": 11_000}, rest=0.002)
+    load = Load(
+        [own_sidecar.address], topic, 1, {"request.timeout.ms": 10_000, "socket.timeout.ms": 11_000}, rest=0.002
+    )
     try:
         for _ in range(2):
             load.wait_for_more(500)
@@ -110,13 +119,17 @@ def test_a_retry_is_recognised_after_kill_9_under_load(own_sidecar: SidecarProce
         load.wait_for_more()
     finally:
         load.stop()
-    assert [one for one in load.failed if "_ALL_BROKERS_DOWN" not in one] == [], "there is one sidecar, and it was killed"
+    assert [one for one in load.failed if "_ALL_BROKERS_DOWN" not in one] == [], (
+        "there is one sidecar, and it was killed"
+    )
     load.check()
     assert _offsets_of(own_sidecar.address, topic, b"pay 100", 8_001) == [0]
 
 
 def test_sidecars_go_on_where_somebody_has_deleted_what_was_kept(cluster: Cluster, tmp_path: Path, topic: str) -> None:
-    sidecar = SidecarProcess(tmp_path / "sidecar", cluster.pulsar_url, cluster.admin_url, groups__namespace=f"public/{topic}")
+    sidecar = SidecarProcess(
+        tmp_path / "sidecar", cluster.pulsar_url, cluster.admin_url, groups__namespace=f"public/{topic}"
+    )
     sidecar.start()
     try:
         again = f"{topic}-again"
@@ -124,7 +137,9 @@ def test_sidecars_go_on_where_somebody_has_deleted_what_was_kept(cluster: Cluste
         for created in client.create_topics([NewTopic(topic, 1), NewTopic(again, 1)]).values():
             created.result(30)
         assert asyncio.run(_produce(sidecar.address, topic, LOST)) == [(0, 0)]
-        support.admin("DELETE", f"{cluster.admin_url}/admin/v2/persistent/public/{topic}/__kept_states/partitions?force=true")
+        support.admin(
+            "DELETE", f"{cluster.admin_url}/admin/v2/persistent/public/{topic}/__kept_states/partitions?force=true"
+        )
         assert asyncio.run(_produce(sidecar.address, again, LOST)) == [(0, 0)], "a partition that was not open before"
         _write(sidecar.address, again, 3_000, 10)
         sidecar.kill()

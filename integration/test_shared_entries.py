@@ -45,12 +45,17 @@ def check_crowd(address: str, topic: str, acked: list[Acked]) -> None:
         mine = [record.value for record in records if (record.value or b"").startswith(b"%d:" % name)]
         assert mine == [b"%d:%d" % (name, number) for number in range(RECORDS)], "each producer's order"
     for offset in (1, total // 2, total - 2):
-        assert [record.value for record in read(address, topic, 2, offset=offset)[:2]] == [by_offset[offset], by_offset[offset + 1]]
+        assert [record.value for record in read(address, topic, 2, offset=offset)[:2]] == [
+            by_offset[offset],
+            by_offset[offset + 1],
+        ]
 
 
 def _batches_of_entries(cluster: Cluster, topic: str) -> list[int]:
     """As a native reader sees them: a message for each entry."""
-    stats = json.loads(admin("GET", f"{cluster.admin_url}/admin/v2/persistent/public/default/{topic}-partition-0/internalStats"))
+    stats = json.loads(
+        admin("GET", f"{cluster.admin_url}/admin/v2/persistent/public/default/{topic}-partition-0/internalStats")
+    )
     client = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     reader = client.create_reader(f"persistent://public/default/{topic}-partition-0", pulsar.MessageId.earliest)
     counts = [len(list(split_batches(reader.read_next(10_000).data()))) for _ in range(stats["currentLedgerEntries"])]

@@ -26,7 +26,11 @@ WHERE_AND_WHAT: Final = ("partition", "offset", "cast(value as string) as value"
 
 def _batch(spark: SparkSession, cluster: Cluster, topic: str, **options: str) -> DataFrame:
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", cluster.kafka).options(**options)
-    return reader.load() if "assign" in options or "subscribePattern" in options else reader.option("subscribe", topic).load()
+    return (
+        reader.load()
+        if "assign" in options or "subscribePattern" in options
+        else reader.option("subscribe", topic).load()
+    )
 
 
 def _places(frame: DataFrame) -> list[tuple[int, int]]:
@@ -73,7 +77,9 @@ def test_a_batch_is_read_between_offsets(cluster: Cluster, spark: SparkSession, 
     begin, end = json.dumps({topic: {"0": 150, "1": -2}}), json.dumps({topic: {"0": -1, "1": 20}})
     frame = _batch(spark, cluster, topic, startingOffsets=begin, endingOffsets=end)
     found = sorted(tuple(row) for row in frame.selectExpr(*WHERE_AND_WHAT).collect())
-    expected = [(0, number, f"0-{number}") for number in range(150, 200)] + [(1, number, f"1-{number}") for number in range(20)]
+    expected = [(0, number, f"0-{number}") for number in range(150, 200)] + [
+        (1, number, f"1-{number}") for number in range(20)
+    ]
     assert found == expected
     assert _places(_batch(spark, cluster, topic, assign=json.dumps({topic: [1]}))) == everything[200:]
     assert _places(_batch(spark, cluster, topic, subscribePattern=f"{topic[:-1]}[{topic[-1]}]")) == everything
@@ -114,7 +120,12 @@ def test_partitions_are_split_among_tasks(cluster: Cluster, spark: SparkSession,
 def test_every_field_of_a_record_goes_there_and_back(cluster: Cluster, spark: SparkSession, topic: str) -> None:
     create(cluster.kafka, topic, 3)
     rows = [
-        (b"k%d" % number if number % 3 else None, b"v%d" % number, number % 3, [("h", b"%d" % number), ("h", None)] if number % 2 else None)
+        (
+            b"k%d" % number if number % 3 else None,
+            b"v%d" % number,
+            number % 3,
+            [("h", b"%d" % number), ("h", None)] if number % 2 else None,
+        )
         for number in range(60)
     ]
     schema = "key binary, value binary, partition int, headers array<struct<key: string, value: binary>>"
@@ -123,17 +134,23 @@ def test_every_field_of_a_record_goes_there_and_back(cluster: Cluster, spark: Sp
     back = _batch(spark, cluster, topic, includeHeaders="true").select("key", "value", "partition", "headers").collect()
 
     def plain(row: Any) -> tuple[Any, ...]:
-        headers = None if row[3] is None else [(name, None if value is None else bytes(value)) for name, value in row[3]]
+        headers = (
+            None if row[3] is None else [(name, None if value is None else bytes(value)) for name, value in row[3]]
+        )
         return (row[0] and bytes(row[0]), bytes(row[1]), row[2], headers)
 
     assert sorted(map(plain, back), key=lambda row: row[1]) == sorted(map(plain, rows), key=lambda row: row[1])
 
 
 @pytest.mark.parametrize("entry_format", ["kafka", "pulsar"])
-def test_what_native_producers_wrote_is_read_with_the_rest(cluster: Cluster, spark: SparkSession, topic: str, entry_format: str) -> None:
+def test_what_native_producers_wrote_is_read_with_the_rest(
+    cluster: Cluster, spark: SparkSession, topic: str, entry_format: str
+) -> None:
     create(cluster.kafka, topic, configs={"entry.format": entry_format})
     client = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
-    native = client.create_producer(f"persistent://public/default/{topic}-partition-0", batching_enabled=True, batching_max_messages=7)
+    native = client.create_producer(
+        f"persistent://public/default/{topic}-partition-0", batching_enabled=True, batching_max_messages=7
+    )
     values = []
     for turn in range(4):
         values += [b"kafka %d %d" % (turn, number) for number in range(25)]
@@ -147,9 +164,13 @@ def test_what_native_producers_wrote_is_read_with_the_rest(cluster: Cluster, spa
     assert [(row.offset, bytes(row.value)) for row in frame.collect()] == list(enumerate(values))
 
 
-def test_a_stream_goes_on_from_its_checkpoint(cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path) -> None:
+def test_a_stream_goes_on_from_its_checkpoint(
+    cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path
+) -> None:
     _filled(cluster, topic)
-    frame = _stream(spark, cluster, topic, startingOffsets=json.dumps({topic: {"0": 100, "1": 100}}), maxOffsetsPerTrigger="60")
+    frame = _stream(
+        spark, cluster, topic, startingOffsets=json.dumps({topic: {"0": 100, "1": 100}}), maxOffsetsPerTrigger="60"
+    )
     assert _drained(frame, tmp_path) == 4, "200 records, at most 60 each time"
     produce(cluster.kafka, topic, [b"later"] * 10, partition=1)
     assert _drained(frame, tmp_path) == 1
@@ -159,7 +180,9 @@ def test_a_stream_goes_on_from_its_checkpoint(cluster: Cluster, spark: SparkSess
     assert _files(spark, tmp_path) == expected
 
 
-def test_a_stream_waits_for_as_much_as_it_was_told(cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path) -> None:
+def test_a_stream_waits_for_as_much_as_it_was_told(
+    cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path
+) -> None:
     create(cluster.kafka, topic, 1)
     produce(cluster.kafka, topic, [b"x"] * 10)
     frame = _stream(spark, cluster, topic, startingOffsets="earliest", minOffsetsPerTrigger="50", maxTriggerDelay="10m")
@@ -182,7 +205,9 @@ def _until(true: Any, seconds: float = 60) -> None:
         time.sleep(0.2)
 
 
-def test_a_stream_finds_topics_and_partitions_that_are_added(cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path) -> None:
+def test_a_stream_finds_topics_and_partitions_that_are_added(
+    cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path
+) -> None:
     create(cluster.kafka, f"{topic}-a", 1)
     produce(cluster.kafka, f"{topic}-a", [b"first"])
     options = {"subscribePattern": f"{topic}-.*", "startingOffsets": "earliest", "kafka.metadata.max.age.ms": "1000"}
@@ -198,11 +223,15 @@ def test_a_stream_finds_topics_and_partitions_that_are_added(cluster: Cluster, s
     finally:
         query.stop()
     assert _files(spark, tmp_path) == [
-        (f"{topic}-a", 0, 0, "first"), (f"{topic}-a", 1, 0, "of a new partition"), (f"{topic}-b", 0, 0, "of a new topic"),
-    ]  # fmt: skip
+        (f"{topic}-a", 0, 0, "first"),
+        (f"{topic}-a", 1, 0, "of a new partition"),
+        (f"{topic}-b", 0, 0, "of a new topic"),
+    ]
 
 
-def test_data_that_is_lost_is_reported_and_nothing_else_is(cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path) -> None:
+def test_data_that_is_lost_is_reported_and_nothing_else_is(
+    cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path
+) -> None:
     _filled(cluster, topic)
     frame = _stream(spark, cluster, topic, startingOffsets="earliest")
     _drained(frame, tmp_path)
@@ -216,7 +245,9 @@ def test_data_that_is_lost_is_reported_and_nothing_else_is(cluster: Cluster, spa
     delete_before(200)  # all that it has read, and no more
     _drained(frame, tmp_path)
     assert [row[2] for row in _files(spark, tmp_path) if row[1] == 0] == list(range(220))
-    assert _places(_batch(spark, cluster, topic)) == [(0, offset) for offset in range(200, 220)] + [(1, offset) for offset in range(200)]
+    assert _places(_batch(spark, cluster, topic)) == [(0, offset) for offset in range(200, 220)] + [
+        (1, offset) for offset in range(200)
+    ]
     produce(cluster.kafka, topic, [b"lost"] * 10 + [b"kept"] * 10)
     delete_before(230)
     query = _to_files(frame, tmp_path, availableNow=True)
@@ -257,12 +288,20 @@ def _removed_by_retention(cluster: Cluster, topic: str, end: int) -> None:
 def test_a_stream_writes_every_row(cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path) -> None:
     _filled(cluster, topic)
     create(cluster.kafka, f"{topic}-copy", 2)
-    frame = _stream(spark, cluster, topic, startingOffsets="earliest", maxOffsetsPerTrigger="90").select("partition", "value")
-    writer = frame.writeStream.format("kafka").option("kafka.bootstrap.servers", cluster.kafka).option("topic", f"{topic}-copy")
+    frame = _stream(spark, cluster, topic, startingOffsets="earliest", maxOffsetsPerTrigger="90").select(
+        "partition", "value"
+    )
+    writer = (
+        frame.writeStream.format("kafka")
+        .option("kafka.bootstrap.servers", cluster.kafka)
+        .option("topic", f"{topic}-copy")
+    )
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
     assert query.awaitTermination(SECONDS)
     copied = _batch(spark, cluster, f"{topic}-copy").orderBy("partition", "offset").collect()
-    assert [(row.partition, bytes(row.value)) for row in copied] == [(part, b"%d-%d" % (part, n)) for part in range(2) for n in range(200)]
+    assert [(row.partition, bytes(row.value)) for row in copied] == [
+        (part, b"%d-%d" % (part, n)) for part in range(2) for n in range(200)
+    ]
 
 
 def _transacted(cluster: Cluster, topic: str, first: int) -> list[int]:
@@ -283,19 +322,26 @@ def _transacted(cluster: Cluster, topic: str, first: int) -> list[int]:
     return committed
 
 
-def test_what_is_committed_is_all_that_read_committed_is_given(cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path) -> None:
+def test_what_is_committed_is_all_that_read_committed_is_given(
+    cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path
+) -> None:
     """Offsets of markers and of what was aborted are gaps, which is no loss of data, in a batch as in a stream."""
     create(cluster.kafka, topic, 2)
     options = {
-        "kafka.bootstrap.servers": cluster.kafka, "kafka.isolation.level": "read_committed", "subscribe": topic, "failOnDataLoss": "true",
+        "kafka.bootstrap.servers": cluster.kafka,
+        "kafka.isolation.level": "read_committed",
+        "subscribe": topic,
+        "failOnDataLoss": "true",
         "startingOffsets": "earliest",
-    }  # fmt: skip
+    }
     target, checkpoint = str(tmp_path / "out"), str(tmp_path / "checkpoint")
 
     def stream_once() -> None:
         frame = spark.readStream.format("kafka").options(**options, maxOffsetsPerTrigger="37").load()
         writing = frame.selectExpr("cast(cast(value as string) as int) as number").writeStream.format("parquet")
-        query = writing.option("path", target).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        query = (
+            writing.option("path", target).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        )
         assert query.awaitTermination(180)
         assert query.exception() is None
 
@@ -308,5 +354,7 @@ def test_what_is_committed_is_all_that_read_committed_is_given(cluster: Cluster,
     committed += _transacted(cluster, topic, 1_000)
     stream_once()
     assert numbers(spark.read.parquet(target)) == committed
-    batch = spark.read.format("kafka").options(**options).load().selectExpr("cast(cast(value as string) as int) as number")
+    batch = (
+        spark.read.format("kafka").options(**options).load().selectExpr("cast(cast(value as string) as int) as number")
+    )
     assert numbers(batch) == committed

@@ -1,4 +1,6 @@
-"""A Spark stream while its driver, its sidecars and the broker are killed: what it has written is the log, each record once."""
+"""A Spark stream while its driver, its sidecars and the broker are killed: what it has written is the log, each record
+once.
+"""
 
 from __future__ import annotations
 
@@ -88,15 +90,21 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     server.stop()
 
 
-def test_a_stream_has_each_record_once_though_everything_is_killed(broker: Standalone, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_has_each_record_once_though_everything_is_killed(
+    broker: Standalone, spark: SparkSession, tmp_path: Path
+) -> None:
     ports = [free_port(), free_port()]
     sidecars = [
         SidecarProcess(
-            tmp_path / f"sidecar-{number}", broker.url, broker.admin_url, port=port,
-            kafka__advertised=f"127.0.0.1:{port}", kafka__node_id=str(number),
+            tmp_path / f"sidecar-{number}",
+            broker.url,
+            broker.admin_url,
+            port=port,
+            kafka__advertised=f"127.0.0.1:{port}",
+            kafka__node_id=str(number),
         )
         for number, port in enumerate(ports)
-    ]  # fmt: skip
+    ]
     for sidecar in sidecars:
         sidecar.start()
     addresses, topic = ",".join(sidecar.address for sidecar in sidecars), new_topic()

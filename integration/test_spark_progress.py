@@ -39,7 +39,9 @@ def source(spark: SparkSession, cluster: Cluster, topic: str, **options: str) ->
     return reader.option("subscribe", topic).option("startingOffsets", "earliest").options(**options).load()
 
 
-def start(frame: DataFrame, directory: Path, name: str, each: Callable[[DataFrame, int], None] | None = None, **trigger: Any) -> Any:
+def start(
+    frame: DataFrame, directory: Path, name: str, each: Callable[[DataFrame, int], None] | None = None, **trigger: Any
+) -> Any:
     writer = frame.writeStream.queryName(name).option("checkpointLocation", str(directory / "checkpoint"))
     writer = writer.format("noop") if each is None else writer.foreachBatch(each)
     return writer.trigger(**(trigger or {"availableNow": True})).start()
@@ -52,7 +54,9 @@ def committed(cluster: Cluster, group: str, topic: str, partitions: int = 1) -> 
     return [one.offset for one in found]
 
 
-def test_a_query_commits_what_it_has_read_and_tools_show_its_lag(cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path) -> None:
+def test_a_query_commits_what_it_has_read_and_tools_show_its_lag(
+    cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path
+) -> None:
     create(cluster.kafka, topic, 2)
     for partition in range(2):
         produce(cluster.kafka, topic, [b"x"] * 100, partition=partition)
@@ -88,7 +92,9 @@ def test_a_batch_that_fails_is_not_committed(cluster: Cluster, spark: SparkSessi
         wait_for(lambda: committed(cluster, f"jobs of {topic}", topic) == [100])
 
 
-def test_what_an_earlier_run_had_no_time_to_tell_is_made_good(cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path) -> None:
+def test_what_an_earlier_run_had_no_time_to_tell_is_made_good(
+    cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path
+) -> None:
     """Though nothing new comes."""
     create(cluster.kafka, topic)
     produce(cluster.kafka, topic, [b"x"] * 50)
@@ -111,9 +117,15 @@ def test_of_several_sources_those_of_the_named_topics_are_committed(
     frames = [source(spark, cluster, f"{topic}-{name}").select("value") for name in "abc"]
     rate = spark.readStream.format("rate").load().selectExpr("cast(cast(value as string) as binary) as value")
     with committing(spark, cluster.kafka, topics=[f"{topic}-a", f"{topic}-c"]):
-        query = start(frames[0].union(frames[1]).union(frames[2]).union(rate), tmp_path, topic, processingTime="200 milliseconds")
+        query = start(
+            frames[0].union(frames[1]).union(frames[2]).union(rate), tmp_path, topic, processingTime="200 milliseconds"
+        )
         try:
-            wait_for(lambda: [committed(cluster, f"spark-{topic}", f"{topic}-{name}")[0] for name in "abc"] == [10, -1001, 30])
+            wait_for(
+                lambda: (
+                    [committed(cluster, f"spark-{topic}", f"{topic}-{name}")[0] for name in "abc"] == [10, -1001, 30]
+                )
+            )
         finally:
             query.stop()
 
@@ -125,8 +137,14 @@ def test_asynchronous_progress_tracking_is_refused(
     create(cluster.kafka, f"{topic}-copy")
     produce(cluster.kafka, topic, [b"x"] * 10)
     with committing(spark, cluster.kafka), caplog.at_level(logging.ERROR):
-        writer = source(spark, cluster, topic).select("value").writeStream.format("kafka").option("topic", f"{topic}-copy")
-        writer = writer.option("kafka.bootstrap.servers", cluster.kafka).option("asyncProgressTrackingEnabled", "true").queryName(topic)
+        writer = (
+            source(spark, cluster, topic).select("value").writeStream.format("kafka").option("topic", f"{topic}-copy")
+        )
+        writer = (
+            writer.option("kafka.bootstrap.servers", cluster.kafka)
+            .option("asyncProgressTrackingEnabled", "true")
+            .queryName(topic)
+        )
         query = writer.option("checkpointLocation", str(tmp_path)).trigger(processingTime="200 milliseconds").start()
         try:
             wait_for(lambda: any(progress["numInputRows"] for progress in query.recentProgress))
@@ -144,18 +162,22 @@ def test_a_sidecar_that_is_away_is_told_later(
     create(cluster.kafka, topic)
     produce(cluster.kafka, topic, [b"x"] * 40)
     other = SidecarProcess(
-        tmp_path_factory.mktemp("mirrors-jobs"), cluster.pulsar_url, cluster.admin_url, groups__mirror="spark-*",
+        tmp_path_factory.mktemp("mirrors-jobs"),
+        cluster.pulsar_url,
+        cluster.admin_url,
+        groups__mirror="spark-*",
         groups__namespace="public/mirrors-jobs",
-    )  # fmt: skip
+    )
     with committing(spark, other.address):
         query = start(source(spark, cluster, topic), tmp_path, topic, processingTime="200 milliseconds")
         try:
             wait_for(lambda: any(progress["numInputRows"] for progress in query.recentProgress))
             other.start()
-            path = f"{cluster.admin_url}/admin/v2/persistent/public/default/{topic}-partition-0/stats?getPreciseBacklog=true"
+            partition = f"{cluster.admin_url}/admin/v2/persistent/public/default/{topic}-partition-0"
 
             def backlog() -> int | None:
-                found = httpx.get(path).json()["subscriptions"].get(f"spark-{topic}")
+                stats = httpx.get(f"{partition}/stats?getPreciseBacklog=true").json()
+                found = stats["subscriptions"].get(f"spark-{topic}")
                 return None if found is None else int(found["msgBacklog"])
 
             wait_for(lambda: backlog() == 0)

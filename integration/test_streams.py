@@ -54,7 +54,9 @@ def test_every_count_is_written_once(cluster: Cluster, topic: str, tmp_path: Pat
     second = instance(cluster, source, target, tmp_path / "second", 300)
     write(EACH // 3)
     # It joins, and restores what the first has counted.
-    wait_for(lambda: re.findall(r"^state (\w+)", (tmp_path / "second.log").read_text(), re.MULTILINE)[-1:] == ["RUNNING"])
+    wait_for(
+        lambda: re.findall(r"^state (\w+)", (tmp_path / "second.log").read_text(), re.MULTILINE)[-1:] == ["RUNNING"]
+    )
     first.kill()
     write(EACH // 3)
     deadline = time.monotonic() + LONG

@@ -23,15 +23,23 @@ from kafka_sidecar.wire.records import CODEC_MASK, split_batches
 FORMATS = pytest.mark.parametrize("entry_format", ["kafka", "pulsar"])
 
 
-def write(address: str, topic: str, records: list[tuple[bytes | None, bytes, int]], **settings: Any) -> list[tuple[int, int, str | None]]:
+def write(
+    address: str, topic: str, records: list[tuple[bytes | None, bytes, int]], **settings: Any
+) -> list[tuple[int, int, str | None]]:
     """Keys, values and times; what the producer is told of each: offset, time, error."""
     told: list[tuple[int, int, str | None]] = []
     client = producer(address, **{"linger.ms": 50, **settings})
     for key, value, at in records:
         client.produce(
-            topic, value, key, 0, timestamp=at,
-            on_delivery=lambda error, message: told.append((message.offset(), message.timestamp()[1], error and error.name())),
-        )  # fmt: skip
+            topic,
+            value,
+            key,
+            0,
+            timestamp=at,
+            on_delivery=lambda error, message: told.append(
+                (message.offset(), message.timestamp()[1], error and error.name())
+            ),
+        )
     assert client.flush(LONG) == 0
     return told
 
@@ -61,18 +69,28 @@ async def fetched(address: str, topic: str) -> bytes:
     connection = await RawConnection.open(address)
     schema = load_request_schema(1, 4)
     wanted = get_type_hints(schema)["topics"].__args__[0]
-    partition = get_type_hints(wanted)["partitions"].__args__[0](partition=0, fetch_offset=0, partition_max_bytes=1_000_000)
+    partition = get_type_hints(wanted)["partitions"].__args__[0](
+        partition=0, fetch_offset=0, partition_max_bytes=1_000_000
+    )
     answer = await connection.ask(
-        1, 4, replica_id=-1, max_wait=milliseconds(1_000), min_bytes=1, max_bytes=1_000_000, isolation_level=0,
+        1,
+        4,
+        replica_id=-1,
+        max_wait=milliseconds(1_000),
+        min_bytes=1,
+        max_bytes=1_000_000,
+        isolation_level=0,
         topics=(wanted(topic=topic, partitions=(partition,)),),
-    )  # fmt: skip
+    )
     connection.close()
     (of_topic,) = answer.responses
     return bytes(of_topic.partitions[0].records)
 
 
 @FORMATS
-def test_log_append_time_is_that_of_pulsars_broker(cluster: Cluster, other: SidecarProcess, topic: str, entry_format: str) -> None:
+def test_log_append_time_is_that_of_pulsars_broker(
+    cluster: Cluster, other: SidecarProcess, topic: str, entry_format: str
+) -> None:
     create(cluster.kafka, topic, configs={"entry.format": entry_format, "message.timestamp.type": "LogAppendTime"})
     begun = int(time.time() * 1000)
     told = write(cluster.kafka, topic, [(b"k", b"%d" % number, 5) for number in range(10)])
@@ -88,10 +106,14 @@ def test_log_append_time_is_that_of_pulsars_broker(cluster: Cluster, other: Side
 
 
 @FORMATS
-def test_a_compacted_topic_needs_keys_and_pulsar_keeps_all_of_it(cluster: Cluster, topic: str, entry_format: str) -> None:
+def test_a_compacted_topic_needs_keys_and_pulsar_keeps_all_of_it(
+    cluster: Cluster, topic: str, entry_format: str
+) -> None:
     create(cluster.kafka, topic, configs={"entry.format": entry_format, "cleanup.policy": "compact"})
     assert [error for _, _, error in write(cluster.kafka, topic, [(b"k", b"v", 5), (b"k", b"", 6)])] == [None, None]
-    assert {error for _, _, error in write(cluster.kafka, topic, [(b"k", b"v", 5), (None, b"v", 5)])} == {"INVALID_RECORD"}
+    assert {error for _, _, error in write(cluster.kafka, topic, [(b"k", b"v", 5), (None, b"v", 5)])} == {
+        "INVALID_RECORD"
+    }
     assert [record.value for record in read(cluster.kafka, topic, 2)] == [b"v", b""]
     place = f"{cluster.admin_url}/admin/v2/persistent/public/default/{topic}"
     assert json.loads(admin("GET", f"{place}/retention")) == {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
@@ -100,7 +122,9 @@ def test_a_compacted_topic_needs_keys_and_pulsar_keeps_all_of_it(cluster: Cluste
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
-def test_a_topic_has_batches_of_one_compression(cluster: Cluster, other: SidecarProcess, topic: str, codec: str) -> None:
+def test_a_topic_has_batches_of_one_compression(
+    cluster: Cluster, other: SidecarProcess, topic: str, codec: str
+) -> None:
     create(cluster.kafka, topic, configs={"compression.type": codec})
     values = [b"%d" % number * 100 for number in range(20)]
     for used in ("none", "zstd", "snappy"):
@@ -113,7 +137,13 @@ def test_a_topic_has_batches_of_one_compression(cluster: Cluster, other: Sidecar
 
 
 def test_times_that_are_out_of_bounds_are_refused(cluster: Cluster, topic: str) -> None:
-    create(cluster.kafka, topic, configs={"message.timestamp.before.max.ms": "60000", "message.timestamp.after.max.ms": "86400000"})
+    create(
+        cluster.kafka,
+        topic,
+        configs={"message.timestamp.before.max.ms": "60000", "message.timestamp.after.max.ms": "86400000"},
+    )
     now = int(time.time() * 1000)
     assert [error for _, _, error in write(cluster.kafka, topic, [(None, b"tomorrow", now + 80_000_000)])] == [None]
-    assert [error for _, _, error in write(cluster.kafka, topic, [(None, b"yesterday", now - 80_000_000)])] == ["INVALID_TIMESTAMP"]
+    assert [error for _, _, error in write(cluster.kafka, topic, [(None, b"yesterday", now - 80_000_000)])] == [
+        "INVALID_TIMESTAMP"
+    ]

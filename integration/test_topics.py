@@ -54,7 +54,9 @@ def test_the_offsets_of_groups_are_read_as_an_internal_topic_and_nothing_else(cl
     assert committed == [1, 3]
     refused: list[str] = []
     writer = producer(cluster.kafka)
-    writer.produce(OFFSETS, b"x", partition=0, on_delivery=lambda error, _: refused.append(error.name() if error else ""))
+    writer.produce(
+        OFFSETS, b"x", partition=0, on_delivery=lambda error, _: refused.append(error.name() if error else "")
+    )
     writer.flush(LONG)
     assert refused == ["TOPIC_EXCEPTION"]
     changes = (kafka.create_partitions([NewPartitions(OFFSETS, len(partitions) + 1)]), kafka.delete_topics([OFFSETS]))
@@ -74,7 +76,9 @@ def test_a_topic_that_has_lost_a_partition_is_named_and_does_not_hold_up_others(
     kafka = AdminClient({"bootstrap.servers": cluster.kafka, **QUIET})
 
     def is_named() -> bool:
-        """What the sidecar knows of a topic is fresh for some seconds; then a client that wants it makes the sidecar look."""
+        """What the sidecar knows of a topic is fresh for some seconds; then a client that wants it makes the sidecar
+        look.
+        """
         assert whole in kafka.list_topics(timeout=20).topics
         kafka.list_topics(half, timeout=20)
         return f"topic persistent://public/default/{half} can't be described" in cluster.sidecar.log.read_text()
@@ -134,25 +138,35 @@ def test_a_topic_without_partitions_and_topics_of_other_namespaces_are_topics(cl
     resource.add_incremental_config(ConfigEntry("entry.format", "pulsar", incremental_operation=AlterConfigOpType.SET))
     next(iter(kafka.incremental_alter_configs([resource]).values())).result(20)
     assert (
-        next(iter(kafka.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, plain)]).values())).result(20)["entry.format"].value
+        next(iter(kafka.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, plain)]).values()))
+        .result(20)["entry.format"]
+        .value
         == "pulsar"
     )
     kafka.delete_topics([plain, parts])[plain].result(20)
-    wait_for(lambda: plain not in AdminClient({"bootstrap.servers": sidecar.address, **QUIET}).list_topics(timeout=20).topics)
+    wait_for(
+        lambda: plain not in AdminClient({"bootstrap.servers": sidecar.address, **QUIET}).list_topics(timeout=20).topics
+    )
     assert sidecar.stop() == 0
 
 
 def test_a_consumer_of_a_topic_that_is_made_again_goes_on_with_the_new_one(cluster: Cluster, tmp_path: Path) -> None:
-    """librdkafka, which commits once more what it had read of the old one: nobody is silent, and nothing of the new one is missed."""
+    """librdkafka, which commits once more what it had read of the old one: nobody is silent, and nothing of the new one
+    is missed.
+    """
     topic = new_topic()
     sidecar = SidecarProcess(tmp_path, cluster.pulsar_url, cluster.admin_url)
     sidecar.start()
     client = Consumer(
         {
-            "bootstrap.servers": sidecar.address, "group.id": f"again-{topic}", "auto.offset.reset": "earliest",
-            "topic.metadata.refresh.interval.ms": 1_000, "auto.commit.interval.ms": 500, **QUIET,
+            "bootstrap.servers": sidecar.address,
+            "group.id": f"again-{topic}",
+            "auto.offset.reset": "earliest",
+            "topic.metadata.refresh.interval.ms": 1_000,
+            "auto.commit.interval.ms": 500,
+            **QUIET,
         }
-    )  # fmt: skip
+    )
     client.subscribe([topic])
     kafka = AdminClient({"bootstrap.servers": cluster.kafka, **QUIET})
     for turn in range(3):
@@ -172,7 +186,9 @@ def test_a_consumer_of_a_topic_that_is_made_again_goes_on_with_the_new_one(clust
 
 
 def test_a_new_topic_that_somebody_writes_is_not_deleted(cluster: Cluster, topic: str) -> None:
-    """It is asked for when its configs can't be stored. Pulsar deletes one partition after another, up to the one that is in use."""
+    """It is asked for when its configs can't be stored. Pulsar deletes one partition after another, up to the one that
+    is in use.
+    """
     create(cluster.kafka, topic, 3)
     client = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     writer = client.create_producer(f"persistent://public/default/{topic}-partition-1")

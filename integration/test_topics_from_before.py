@@ -1,4 +1,6 @@
-"""Topics that were written before the interceptor was on, and groups that committed places for offsets: KoP before 2.8, upgraded."""
+"""Topics that were written before the interceptor was on, and groups that committed places for offsets: KoP before 2.8,
+upgraded.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ TOPICS = {"few": 5, "many": 300, "only-old": 20}
 
 
 @pytest.fixture(scope="module", params=[DEFAULT_VERSION, "2.9.1"])
-def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Standalone, SidecarProcess]]:
+def upgraded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Standalone, SidecarProcess]]:
     """Topics with old messages, and new ones of which every record has an index."""
     directory = tmp_path_factory.mktemp("upgraded")
     standalone = Standalone(directory / "pulsar", version=request.param, without=("brokerEntryMetadataInterceptors",))
@@ -53,19 +57,25 @@ def _write_natively(standalone: Standalone, topic: str, values: list[bytes]) -> 
 
 def _command(standalone: Standalone, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {
-        **os.environ, "KAFKA_SIDECAR_PULSAR__URL": standalone.url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": standalone.admin_url
-    }  # fmt: skip
+        **os.environ,
+        "KAFKA_SIDECAR_PULSAR__URL": standalone.url,
+        "KAFKA_SIDECAR_PULSAR__ADMIN_URL": standalone.admin_url,
+    }
     command = [sys.executable, "-m", "kafka_sidecar", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.parametrize("topic", ["few", "many"])
-def test_they_are_served_from_the_first_indexed_entry_on(upgraded: tuple[Standalone, SidecarProcess], topic: str) -> None:
+def test_they_are_served_from_the_first_indexed_entry_on(
+    upgraded: tuple[Standalone, SidecarProcess], topic: str
+) -> None:
     standalone, sidecar = upgraded
     assert bounds(sidecar.address, topic) == (0, NEW)
     for _ in range(2):
         records = read(sidecar.address, topic, NEW)
-        assert [(record.offset, record.value) for record in records] == [(number, b"new %d" % number) for number in range(NEW)]
+        assert [(record.offset, record.value) for record in records] == [
+            (number, b"new %d" % number) for number in range(NEW)
+        ]
         assert read(sidecar.address, topic, NEW - 20, offset=20)[0].value == b"new 20"
         unload(standalone.admin_url, topic)
         assert sidecar.stop() == 0
@@ -77,7 +87,9 @@ def test_they_are_served_from_the_first_indexed_entry_on(upgraded: tuple[Standal
     assert len(read(sidecar.address, topic, NEW + 3)) == NEW + 3
 
 
-def test_one_in_which_nothing_has_an_index_is_empty_until_it_is_written(upgraded: tuple[Standalone, SidecarProcess]) -> None:
+def test_one_in_which_nothing_has_an_index_is_empty_until_it_is_written(
+    upgraded: tuple[Standalone, SidecarProcess],
+) -> None:
     _, sidecar = upgraded
     assert bounds(sidecar.address, "only-old") == (0, 0)
     assert [ack.offset for ack in produce(sidecar.address, "only-old", [b"first", b"second"])] == [0, 1]
@@ -91,7 +103,10 @@ def test_the_doctor_names_them(upgraded: tuple[Standalone, SidecarProcess]) -> N
     done = _command(standalone, "doctor", "--topics")
     assert done.returncode == 0, done.stdout + done.stderr
     for topic in TOPICS:
-        assert f"warning  topics: {topic} begins with entries from before AppendIndexMetadataInterceptor was on" in done.stdout
+        assert (
+            f"warning  topics: {topic} begins with entries from before AppendIndexMetadataInterceptor was on"
+            in done.stdout
+        )
 
 
 def test_places_that_a_group_has_committed_are_translated(upgraded: tuple[Standalone, SidecarProcess]) -> None:

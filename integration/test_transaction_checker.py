@@ -1,4 +1,6 @@
-"""Exactly once on two brokers: whatever breaks, consumers are given whole transactions that were committed, each once, and nothing else."""
+"""Exactly once on two brokers: whatever breaks, consumers are given whole transactions that were committed, each once,
+and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ class Setup:
 @pytest.fixture(scope="module")
 def setup(two_brokers: TwoBrokers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
     sidecars = [
-        SidecarProcess(tmp_path_factory.mktemp("sidecar"), two_brokers.url, two_brokers.admin_url, groups__namespace=NAMESPACE)
+        SidecarProcess(
+            tmp_path_factory.mktemp("sidecar"), two_brokers.url, two_brokers.admin_url, groups__namespace=NAMESPACE
+        )
         for _ in range(2)
     ]
     try:
@@ -97,11 +101,15 @@ def test_the_same_on_older_pulsars_through_sidecars_that_advertise_themselves(ve
     ports = [free_port(), free_port()]
     sidecars = [
         SidecarProcess(
-            tmp_path / f"sidecar-{number}", standalone.url, standalone.admin_url, port=port,
-            kafka__advertised=f"127.0.0.1:{port}", kafka__node_id=str(number),
+            tmp_path / f"sidecar-{number}",
+            standalone.url,
+            standalone.admin_url,
+            port=port,
+            kafka__advertised=f"127.0.0.1:{port}",
+            kafka__node_id=str(number),
         )
         for number, port in enumerate(ports)
-    ]  # fmt: skip
+    ]
     topic = new_topic()
     try:
         standalone.start()

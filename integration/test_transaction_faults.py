@@ -1,4 +1,6 @@
-"""Transactions while sidecars are killed and stopped, topics are unloaded and the broker restarts: every record is copied once."""
+"""Transactions while sidecars are killed and stopped, topics are unloaded and the broker restarts: every record is
+copied once.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Setup:
 @pytest.fixture
 def setup(fleet_broker: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
     sidecars = [
-        SidecarProcess(tmp_path_factory.mktemp("sidecar"), fleet_broker.url, fleet_broker.admin_url, groups__namespace=NAMESPACE)
+        SidecarProcess(
+            tmp_path_factory.mktemp("sidecar"), fleet_broker.url, fleet_broker.admin_url, groups__namespace=NAMESPACE
+        )
         for _ in range(2)
     ]
     for sidecar in sidecars:

@@ -30,7 +30,9 @@ UNCOMMITTED: Final = "read_uncommitted"
 
 
 def producer(cluster: Cluster, transactional_id: str, **settings: object) -> Producer:
-    client = Producer({"bootstrap.servers": cluster.kafka, "transactional.id": transactional_id, "linger.ms": 0, **QUIET, **settings})
+    client = Producer(
+        {"bootstrap.servers": cluster.kafka, "transactional.id": transactional_id, "linger.ms": 0, **QUIET, **settings}
+    )
     client.init_transactions(60)
     return client
 
@@ -41,7 +43,12 @@ def values(cluster: Cluster, topic: str, count: int, isolation: str, partition: 
 
 
 def consumer(cluster: Cluster, topic: str, isolation: str) -> Consumer:
-    settings = {"bootstrap.servers": cluster.kafka, "group.id": "unused", "enable.auto.commit": False, "isolation.level": isolation}
+    settings = {
+        "bootstrap.servers": cluster.kafka,
+        "group.id": "unused",
+        "enable.auto.commit": False,
+        "isolation.level": isolation,
+    }
     client = Consumer({**settings, **QUIET})
     client.assign([TopicPartition(topic, 0, 0)])
     return client
@@ -102,14 +109,36 @@ def copier(address: str, client: str, source: str, target: str) -> subprocess.Po
     settings = [address, source, target, target, SILENCE_SECONDS]
     if client == KAFKAS_OWN:
         command = [
-            *java(VERSION), "org.apache.kafka.tools.TransactionalMessageCopier", "--broker-list", address, "--input-topic", source,
-            "--input-partition", "0", "--output-topic", target, "--consumer-group", f"copies-{target}", "--transactional-id", target,
-            "--transaction-size", "40", "--transaction-timeout", "15000", "--group-mode", "--use-group-metadata", "--enable-random-aborts",
-        ]  # fmt: skip
+            *java(VERSION),
+            "org.apache.kafka.tools.TransactionalMessageCopier",
+            "--broker-list",
+            address,
+            "--input-topic",
+            source,
+            "--input-partition",
+            "0",
+            "--output-topic",
+            target,
+            "--consumer-group",
+            f"copies-{target}",
+            "--transactional-id",
+            target,
+            "--transaction-size",
+            "40",
+            "--transaction-timeout",
+            "15000",
+            "--group-mode",
+            "--use-group-metadata",
+            "--enable-random-aborts",
+        ]
     elif client.startswith("java-"):
         version, _, protocol = client.removeprefix("java-").partition("-")
         bundle = tools(version)
-        command = [*java_program("TransactionalCopier", bundle, short_lived_tool(bundle)), *settings, *([protocol] if protocol else [])]
+        command = [
+            *java_program("TransactionalCopier", bundle, short_lived_tool(bundle)),
+            *settings,
+            *([protocol] if protocol else []),
+        ]
     else:
         skip_without(client)
         command = [*program(client), *settings]
@@ -122,17 +151,28 @@ def copied(line: str) -> int:
     return int(found[1] or found[2]) if found else 0
 
 
-# Clients of 3.x have transactions of version 1, those of 4.x of version 2 (KIP-890). The last of Java's is a member by KIP-848.
-COPIERS = (f"java-{OLDER_VERSIONS[-1]}", f"java-{VERSION}", f"java-{VERSION}-consumer", KAFKAS_OWN, "copy-franz", "copy-sarama")
+# Clients of 3.x have transactions of version 1, those of 4.x of version 2 (KIP-890). The last of Java's is a member by
+# KIP-848.
+COPIERS = (
+    f"java-{OLDER_VERSIONS[-1]}",
+    f"java-{VERSION}",
+    f"java-{VERSION}-consumer",
+    KAFKAS_OWN,
+    "copy-franz",
+    "copy-sarama",
+)
 
 
 @pytest.fixture(scope="module")
 def impatient(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SidecarProcess]:
     """A killed member of the consumer protocol keeps its partitions until its session ends (45 s by default)."""
     sidecar = SidecarProcess(
-        tmp_path_factory.mktemp("impatient"), cluster.pulsar_url, cluster.admin_url,
-        groups__namespace="public/impatient", groups__consumer_session_timeout_ms="6000",
-    )  # fmt: skip
+        tmp_path_factory.mktemp("impatient"),
+        cluster.pulsar_url,
+        cluster.admin_url,
+        groups__namespace="public/impatient",
+        groups__consumer_session_timeout_ms="6000",
+    )
     sidecar.start()
     yield sidecar
     assert sidecar.stop() == 0
@@ -140,7 +180,9 @@ def impatient(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.mark.parametrize("client", COPIERS)
-def test_clients_copy_once_though_they_are_killed(cluster: Cluster, impatient: SidecarProcess, topic: str, client: str) -> None:
+def test_clients_copy_once_though_they_are_killed(
+    cluster: Cluster, impatient: SidecarProcess, topic: str, client: str
+) -> None:
     source, target, count = topic, f"{topic}-copy", 600
     create(cluster.kafka, source, 2)
     create(cluster.kafka, target, 2)
@@ -192,12 +234,17 @@ def test_one_that_no_coordinator_knows_is_found_and_aborted(cluster: Cluster, to
     client.commit_transaction(60)
     native = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     writer = native.create_producer(f"persistent://public/default/{topic}-partition-0", batching_enabled=False)
-    writer.send(batch(b"hangs", producer_id=4_711, epoch=0, sequence=0, transactional=True), properties={"entry.format": "kafka"})
+    writer.send(
+        batch(b"hangs", producer_id=4_711, epoch=0, sequence=0, transactional=True),
+        properties={"entry.format": "kafka"},
+    )
     native.close()
     client.begin_transaction()
     client.produce(topic, b"known", partition=0)
     client.flush(LONG)
-    found = transactions_tool(cluster, "find-hanging", "--topic", topic, "--partition", "0", "--max-transaction-timeout", "0").splitlines()
+    found = transactions_tool(
+        cluster, "find-hanging", "--topic", topic, "--partition", "0", "--max-transaction-timeout", "0"
+    ).splitlines()
     assert [line.split()[:3] for line in found[1:]] == [[topic, "0", "4711"]], "and not the one that is known"
     start = found[1].split()[5]
     transactions_tool(cluster, "abort", "--topic", topic, "--partition", "0", "--start-offset", start)
@@ -206,7 +253,9 @@ def test_one_that_no_coordinator_knows_is_found_and_aborted(cluster: Cluster, to
 
 
 def test_what_others_wrote_in_transactions_is_found_in_old_data(cluster: Cluster, topic: str) -> None:
-    """Kafka-on-Pulsar, or replication from another cluster: nobody has announced it, and it stands far before the end."""
+    """Kafka-on-Pulsar, or replication from another cluster: nobody has announced it, and it stands far before the
+    end.
+    """
     create(cluster.kafka, topic)
     native = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     writer = native.create_producer(f"persistent://public/default/{topic}-partition-0", batching_enabled=False)

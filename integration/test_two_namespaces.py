@@ -1,4 +1,6 @@
-"""Sidecars of two teams, each with its own `kafka.namespace`, share the namespace of groups: `orders` is another topic for each."""
+"""Sidecars of two teams, each with its own `kafka.namespace`, share the namespace of groups: `orders` is another topic
+for each.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,15 @@ from confluent_kafka import OFFSET_INVALID, KafkaException, TopicCollection, Top
 from confluent_kafka.admin import AdminClient
 
 from integration.conftest import new_topic
-from integration.kafka_clients import QUIET, consumer, create, produce, read, transactional_producer, write_in_a_transaction
+from integration.kafka_clients import (
+    QUIET,
+    consumer,
+    create,
+    produce,
+    read,
+    transactional_producer,
+    write_in_a_transaction,
+)
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
 from integration.patience import wait_for
@@ -43,7 +53,11 @@ def teams(fleet_broker: Standalone, tmp_path_factory: pytest.TempPathFactory) ->
     admin("POST", f"{fleet_broker.admin_url}/admin/v2/namespaces/{TEAM}/retention", FOREVER)
     sidecars = [
         SidecarProcess(
-            tmp_path_factory.mktemp("team"), fleet_broker.url, fleet_broker.admin_url, groups__namespace=GROUPS, kafka__namespace=namespace
+            tmp_path_factory.mktemp("team"),
+            fleet_broker.url,
+            fleet_broker.admin_url,
+            groups__namespace=GROUPS,
+            kafka__namespace=namespace,
         )
         for namespace in ("public/default", TEAM)
     ]
@@ -138,7 +152,9 @@ def test_members_of_both_protocols_share_the_topic_of_their_own_sidecar(teams: l
     for sidecar in teams:
         create(sidecar.address, topic, 2)
     settings = {"group.id": f"both of {topic}", "auto.offset.reset": "earliest"}
-    members = [consumer(teams[of].address, **settings, **{"group.protocol": protocol}) for protocol in ("classic", "consumer")]
+    members = [
+        consumer(teams[of].address, **settings, **{"group.protocol": protocol}) for protocol in ("classic", "consumer")
+    ]
     found: list[bytes] = []
 
     def polled() -> list[list[int]]:
@@ -155,7 +171,12 @@ def test_members_of_both_protocols_share_the_topic_of_their_own_sidecar(teams: l
     wait_for(lambda: sorted(polled()) == [[0], [1]])
     values = {b"%d of %d" % (number, partition) for partition in range(2) for number in range(20)}
     for partition in range(2):
-        produce(teams[of].address, topic, sorted(value for value in values if value.endswith(b"%d" % partition)), partition=partition)
+        produce(
+            teams[of].address,
+            topic,
+            sorted(value for value in values if value.endswith(b"%d" % partition)),
+            partition=partition,
+        )
     wait_for(lambda: bool(polled()) and len(found) >= len(values))
     for member in members:
         member.close()
@@ -166,12 +187,19 @@ def test_members_of_both_protocols_share_the_topic_of_their_own_sidecar(teams: l
 def test_a_sidecar_that_coordinates_nothing_is_known_to_all_of_the_other_team(
     fleet_broker: Standalone, teams: list[SidecarProcess], tmp_path: Path
 ) -> None:
-    """The leader of a group is a client of that one, another member is a client of a third sidecar, which has not heard of the first."""
+    """The leader of a group is a client of that one, another member is a client of a third sidecar, which has not heard
+    of the first.
+    """
     topic, groups = new_topic(), "public/of-a-visitor"
 
     def sidecar(name: str, namespace: str, **settings: Any) -> SidecarProcess:
         return SidecarProcess(
-            tmp_path / name, fleet_broker.url, fleet_broker.admin_url, groups__namespace=groups, kafka__namespace=namespace, **settings
+            tmp_path / name,
+            fleet_broker.url,
+            fleet_broker.admin_url,
+            groups__namespace=groups,
+            kafka__namespace=namespace,
+            **settings,
         )
 
     coordinator, third = sidecar("coordinator", TEAM), sidecar("third", TEAM)
@@ -224,10 +252,14 @@ class Candidate(ConsumerEvents):
 def _topic_id(sidecar: SidecarProcess, topic: str) -> uuid.UUID:
     client = AdminClient({"bootstrap.servers": sidecar.address, **QUIET})
     described = client.describe_topics(TopicCollection([topic]))[topic].result(60).topic_id
-    return uuid.UUID(bytes=struct.pack(">qq", described.get_most_significant_bits(), described.get_least_significant_bits()))
+    return uuid.UUID(
+        bytes=struct.pack(">qq", described.get_most_significant_bits(), described.get_least_significant_bits())
+    )
 
 
-async def _store_as_before(client: PulsarClient, partition: str, topic: str, offsets: Mapping[str, OffsetCommitValue]) -> None:
+async def _store_as_before(
+    client: PulsarClient, partition: str, topic: str, offsets: Mapping[str, OffsetCommitValue]
+) -> None:
     """As a sidecar of 0.2 has stored them for groups of its own topic, under a short name."""
     events = Scribe()
     producer = await client.producer(partition, "of a sidecar before", events)
@@ -249,7 +281,10 @@ async def test_who_leads_the_log_of_others_first_does_not_take_their_topics_for_
     admin("POST", f"{path}/namespaces/{namespace}/retention", FOREVER)
     admin("PUT", f"{path}/persistent/{namespace}/__consumer_offsets/partitions", b"1")
     partition = f"persistent://{namespace}/__consumer_offsets-partition-0"
-    known, unknown = OffsetCommitValue(42, -1, "", 1, -1, _topic_id(teams[1], topic)), OffsetCommitValue(43, -1, "", 1, -1)
+    known, unknown = (
+        OffsetCommitValue(42, -1, "", 1, -1, _topic_id(teams[1], topic)),
+        OffsetCommitValue(43, -1, "", 1, -1),
+    )
     newcomer, team = (
         SidecarProcess(
             tmp_path / where.replace("/", "-"),
@@ -262,7 +297,9 @@ async def test_who_leads_the_log_of_others_first_does_not_take_their_topics_for_
     )
     client = PulsarClient(fleet_broker.url)
     await _store_as_before(client, partition, topic, {"known": known, "unknown": unknown})
-    before = await client.candidate(partition, SUBSCRIPTION, "before", 2**31 - 1, Candidate(), {NAMESPACE.encode(): TEAM.encode()})
+    before = await client.candidate(
+        partition, SUBSCRIPTION, "before", 2**31 - 1, Candidate(), {NAMESPACE.encode(): TEAM.encode()}
+    )
 
     def lead_in_turn() -> None:
         newcomer.start()

@@ -18,7 +18,15 @@ from kio.schema.write_txn_markers.v1.request import WritableTxnMarker, WritableT
 from kio.static.primitive import i16, i32
 
 from integration.fleet import Load, gateways, pass_over, wait_until_all_lead
-from integration.kafka_clients import QUIET, consumer, create, offset_at, produce, transactional_producer, write_in_a_transaction
+from integration.kafka_clients import (
+    QUIET,
+    consumer,
+    create,
+    offset_at,
+    produce,
+    transactional_producer,
+    write_in_a_transaction,
+)
 from integration.launcher.jars import CACHE
 from integration.launcher.pulsar import Standalone
 from integration.launcher.sidecar import SidecarProcess
@@ -113,9 +121,12 @@ async def end_transaction(address: str, topic: str, *, commit: bool) -> None:
     producers = described.topics[0].partitions[0].active_producers
     (open_one,) = [one for one in producers if one.current_txn_start_offset >= 0]
     marker = WritableTxnMarker(
-        producer_id=open_one.producer_id, producer_epoch=i16(open_one.producer_epoch), transaction_result=commit, coordinator_epoch=i32(0),
+        producer_id=open_one.producer_id,
+        producer_epoch=i16(open_one.producer_epoch),
+        transaction_result=commit,
+        coordinator_epoch=i32(0),
         topics=(WritableTxnMarkerTopic(name=TopicName(topic), partition_indexes=(i32(0),)),),
-    )  # fmt: skip
+    )
     answer = await connection.ask(27, 1, markers=(marker,))
     assert answer.markers[0].topics[0].partitions[0].error_code == 0
     connection.close()
@@ -127,7 +138,9 @@ def have_a_transaction(sidecar: SidecarProcess, topic: str, value: bytes, *, com
 
 
 def end_of(sidecar: SidecarProcess, topic: str, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> int:
-    return offset_at(AdminClient({"bootstrap.servers": sidecar.address}), TopicPartition(topic, 0), OffsetSpec.latest(), isolation)
+    return offset_at(
+        AdminClient({"bootstrap.servers": sidecar.address}), TopicPartition(topic, 0), OffsetSpec.latest(), isolation
+    )
 
 
 def values(sidecar: SidecarProcess, topic: str, isolation: IsolationLevel) -> list[bytes]:
@@ -149,7 +162,9 @@ def values(sidecar: SidecarProcess, topic: str, isolation: IsolationLevel) -> li
 
 
 def write_where_the_marker_goes_astray(team: SidecarProcess, others: SidecarProcess) -> str:
-    """A transaction of a team that is coordinated by the others' sidecar. Which one coordinates an id is Pulsar's election."""
+    """A transaction of a team that is coordinated by the others' sidecar. Which one coordinates an id is Pulsar's
+    election.
+    """
     for number in range(20):
         topic = f"orders{number}"
         for sidecar in (others, team):
@@ -170,7 +185,9 @@ def test_a_log_opens_though_a_marker_of_it_went_to_another_teams_topic(
     forever = json.dumps({"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}).encode()
     admin("POST", f"{broker.admin_url}/admin/v2/namespaces/public/team/retention", forever)
     others, team = (
-        SidecarProcess(tmp_path / name, broker.url, broker.admin_url, site=last_release, kafka__namespace=f"public/{name}")
+        SidecarProcess(
+            tmp_path / name, broker.url, broker.admin_url, site=last_release, kafka__namespace=f"public/{name}"
+        )
         for name in ("default", "team")
     )
     for sidecar in (others, team):
@@ -217,6 +234,8 @@ def test_applications_do_not_see_an_upgrade(fleet: list[SidecarProcess], topic: 
     assert not load.failed
     load.check()
     after = slowest_first_append(fleet, topic)
-    (CACHE / "upgrade.txt").write_text(f"the slowest first append: {before:.2f} s before the upgrade, {after:.2f} s after it\n")
+    (CACHE / "upgrade.txt").write_text(
+        f"the slowest first append: {before:.2f} s before the upgrade, {after:.2f} s after it\n"
+    )
     assert after <= before + 2
     assert not [line for sidecar in fleet for line in sidecar.complaints()]

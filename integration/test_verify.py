@@ -1,4 +1,6 @@
-"""`kafka-sidecar verify` against a real Pulsar: what was written by all kinds of writers, through faults, is accounted for."""
+"""`kafka-sidecar verify` against a real Pulsar: what was written by all kinds of writers, through faults, is accounted
+for.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ from integration.support import unload
 
 
 def _verify(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {"KAFKA_SIDECAR_PULSAR__URL": cluster.pulsar_url, "KAFKA_SIDECAR_PULSAR__ADMIN_URL": cluster.admin_url}
+    environment = {
+        "KAFKA_SIDECAR_PULSAR__URL": cluster.pulsar_url,
+        "KAFKA_SIDECAR_PULSAR__ADMIN_URL": cluster.admin_url,
+    }
     command = [sys.executable, "-m", "kafka_sidecar", "verify", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
@@ -26,7 +31,13 @@ def test_a_topic_that_everybody_has_written_to_is_accounted_for(cluster: Cluster
     place = f"persistent://public/default/{topic}-partition-1"
     native = pulsar.Client(cluster.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     for _ in range(3):
-        produce(cluster.kafka, topic, [b"%d" % number for number in range(200)], partition=1, settings={"batch.num.messages": 7})
+        produce(
+            cluster.kafka,
+            topic,
+            [b"%d" % number for number in range(200)],
+            partition=1,
+            settings={"batch.num.messages": 7},
+        )
         writer = native.create_producer(place, batching_enabled=False, chunking_enabled=True)
         writer.send(b"x" * 6_000_000)
         writer.close()

@@ -1,7 +1,7 @@
 """Writers of transactions and readers of what is committed, while something breaks; and the judgement of what they saw.
 
-Each record says which transaction it is of, and of how many records that is. A transaction whose end its writer was not told of may be
-there or not, but wholly.
+Each record says which transaction it is of, and of how many records that is. A transaction whose end its writer was not
+told of may be there or not, but wholly.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class Written(NamedTuple):
 
 
 class Writer:
-    """Ends each fifth transaction by aborting it. After an error it begins anew, as an application that is restarted."""
+    """Ends each fifth transaction by aborting it. After an error it begins anew, as an application that is
+    restarted.
+    """
 
     def __init__(self, address: str, name: str, topic: str, partitions: int) -> None:
         self.outcomes: dict[int, Outcome] = {}
@@ -70,7 +72,11 @@ class Writer:
         while not self._stop.is_set():
             try:
                 # Its re-bootstrap hangs where its only broker dies at the wrong moment (librdkafka 2.11).
-                settings = {"bootstrap.servers": self._address, "transactional.id": self.name, "metadata.recovery.strategy": "none"}
+                settings = {
+                    "bootstrap.servers": self._address,
+                    "transactional.id": self.name,
+                    "metadata.recovery.strategy": "none",
+                }
                 client = Producer({**settings, "transaction.timeout.ms": 20_000, "linger.ms": 0, **QUIET})
                 client.init_transactions(PATIENCE)
                 while not self._stop.is_set():
@@ -124,7 +130,9 @@ class StableOffsets:
                     self.failures.append(f"{time.strftime('%H:%M:%S')} {one.partition}: {failure}")
                     continue
                 if stable < self.seen.get(one.partition, 0):
-                    self.went_back.append(f"{time.strftime('%H:%M:%S')} {one.partition}: {self.seen[one.partition]} to {stable}")
+                    self.went_back.append(
+                        f"{time.strftime('%H:%M:%S')} {one.partition}: {self.seen[one.partition]} to {stable}"
+                    )
                 self.seen[one.partition] = stable
             time.sleep(0.05)
 
@@ -172,13 +180,17 @@ class TransactionChecker:
 
     def __post_init__(self) -> None:
         places = [address for address in self.addresses for _ in range(2)]
-        self.writers = [Writer(address, f"w{n}-{self.topic}", self.topic, self.partitions) for n, address in enumerate(places)]
+        self.writers = [
+            Writer(address, f"w{n}-{self.topic}", self.topic, self.partitions) for n, address in enumerate(places)
+        ]
         self._stable = [StableOffsets(address, self.topic, self.partitions) for address in self.addresses]
         self._readers = [Reader(address, self.topic, self.partitions) for address in self.addresses]
 
     @property
     def committed(self) -> int:
-        return sum(outcome is Outcome.COMMITTED for writer in self.writers for outcome in list(writer.outcomes.values()))
+        return sum(
+            outcome is Outcome.COMMITTED for writer in self.writers for outcome in list(writer.outcomes.values())
+        )
 
     def wait_for_commits(self, count: int, seconds: float = 60) -> None:
         """So that a fault has met with work."""
@@ -211,7 +223,9 @@ class TransactionChecker:
         for name, outcomes in ((writer.name, writer.outcomes) for writer in self.writers):
             for transaction, outcome in outcomes.items():
                 if outcome is not Outcome.UNKNOWN:
-                    assert ((name, transaction) in there) is (outcome is Outcome.COMMITTED), f"{name} {transaction}: {outcome.name}"
+                    assert ((name, transaction) in there) is (outcome is Outcome.COMMITTED), (
+                        f"{name} {transaction}: {outcome.name}"
+                    )
 
 
 def read_committed(address: str, topic: str, partitions: int = 1, seconds: float = 120) -> Committed:

@@ -19,19 +19,34 @@ def call(side: Standalone, method: str, path: str, body: object = None) -> bytes
 
 
 @contextmanager
-def two_clusters(directory: Path, namespace: str, version: str = DEFAULT_VERSION) -> Iterator[tuple[Standalone, Standalone]]:
+def two_clusters(
+    directory: Path, namespace: str, version: str = DEFAULT_VERSION
+) -> Iterator[tuple[Standalone, Standalone]]:
     """`east` and `west`. Neither forgets anything of the namespace."""
     settings = {"replicationStartAt": "earliest"}
-    brokers = {name: Standalone(directory / name, version=version, settings={"clusterName": name, **settings}) for name in NAMES}
+    brokers = {
+        name: Standalone(directory / name, version=version, settings={"clusterName": name, **settings})
+        for name in NAMES
+    }
     try:
         for broker in brokers.values():
             broker.start()
         for name, broker in brokers.items():
             for other in brokers.keys() - {name}:
-                call(broker, "PUT", f"clusters/{other}", {"serviceUrl": brokers[other].admin_url, "brokerServiceUrl": brokers[other].url})
+                call(
+                    broker,
+                    "PUT",
+                    f"clusters/{other}",
+                    {"serviceUrl": brokers[other].admin_url, "brokerServiceUrl": brokers[other].url},
+                )
             call(broker, "POST", "tenants/public", {"adminRoles": [], "allowedClusters": sorted(brokers)})
             call(broker, "PUT", f"namespaces/{namespace}", {"replication_clusters": sorted(brokers)})
-            call(broker, "POST", f"namespaces/{namespace}/retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
+            call(
+                broker,
+                "POST",
+                f"namespaces/{namespace}/retention",
+                {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1},
+            )
         east, west = brokers.values()
         yield east, west
     finally:

@@ -1,4 +1,6 @@
-"""For unit tests: time passes while nothing is left to do, and the examples are the same in each run unless SEARCH_EXAMPLES is set."""
+"""For unit tests: time passes while nothing is left to do, and the examples are the same in each run unless
+SEARCH_EXAMPLES is set.
+"""
 
 import os
 

@@ -21,7 +21,10 @@ def test_every_command_says_what_it_does(name: str, capsys: pytest.CaptureFixtur
 
 def test_a_failure_is_one_sentence_and_the_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify"]) == 2
-    assert capsys.readouterr().err == "kafka-sidecar: name a topic, or all of a namespace with --namespace tenant/namespace\n"
+    assert (
+        capsys.readouterr().err
+        == "kafka-sidecar: name a topic, or all of a namespace with --namespace tenant/namespace\n"
+    )
 
 
 def test_a_reader_that_has_seen_enough_ends_the_command_without_a_word() -> None:

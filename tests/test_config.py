@@ -17,13 +17,20 @@ def test_a_sidecar_may_leave_groups_to_others() -> None:
 def test_the_environment_goes_before_the_file_and_the_file_before_the_defaults(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text('[kafka]\nlisten = "127.0.0.1:1"\nnode_id = 5\n')
-    config = load(file, {"KAFKA_SIDECAR_KAFKA__LISTEN": "127.0.0.1:2", "KAFKA_SIDECAR_KAFKA__AUTO_CREATE_TOPICS": "true"})
+    config = load(
+        file, {"KAFKA_SIDECAR_KAFKA__LISTEN": "127.0.0.1:2", "KAFKA_SIDECAR_KAFKA__AUTO_CREATE_TOPICS": "true"}
+    )
     assert config.kafka.listen_address == ("127.0.0.1", 2)
     assert (config.kafka.node_id, config.kafka.auto_create_topics, config.kafka.default_partitions) == (5, True, 4)
 
 
 def test_what_kubernetes_tells_of_a_service_of_this_name_is_no_setting() -> None:
-    links = {"SERVICE_HOST": "10.0.0.1", "SERVICE_PORT": "9092", "PORT": "tcp://10.0.0.1:9092", "PORT_9092_TCP": "tcp://10.0.0.1:9092"}
+    links = {
+        "SERVICE_HOST": "10.0.0.1",
+        "SERVICE_PORT": "9092",
+        "PORT": "tcp://10.0.0.1:9092",
+        "PORT_9092_TCP": "tcp://10.0.0.1:9092",
+    }
     links |= {"PORT_9092_TCP_ADDR": "10.0.0.1", "SERVICE_PORT_KAFKA": "9092", "NODES_SERVICE_HOST": "10.0.0.2"}
     assert load(None, {f"KAFKA_SIDECAR_{name}": value for name, value in links.items()}) == Config()
 
@@ -45,8 +52,14 @@ def test_what_kubernetes_tells_of_a_service_of_this_name_is_no_setting() -> None
             "groups.coordinate is false and kafka.advertised is set: sidecars of a fleet coordinate",
         ),
         ({"KAFKA_SIDECAR_KAFKA__ADVERTISED": ":9092"}, "clients need a host and a port"),
-        ({"KAFKA_SIDECAR_KAFKA__EXTERNAL_LISTEN": ":9094"}, "kafka.external_advertised is '': clients need a host and a port"),
-        ({"KAFKA_SIDECAR_KAFKA__EXTERNAL_ADVERTISED": "kafka.example:9094"}, "kafka.external_listen is not: set both, or none"),
+        (
+            {"KAFKA_SIDECAR_KAFKA__EXTERNAL_LISTEN": ":9094"},
+            "kafka.external_advertised is '': clients need a host and a port",
+        ),
+        (
+            {"KAFKA_SIDECAR_KAFKA__EXTERNAL_ADVERTISED": "kafka.example:9094"},
+            "kafka.external_listen is not: set both, or none",
+        ),
         (
             {
                 "KAFKA_SIDECAR_KAFKA__EXTERNAL_LISTEN": ":9094",
@@ -73,16 +86,28 @@ def test_what_kubernetes_tells_of_a_service_of_this_name_is_no_setting() -> None
         ({"KAFKA_SIDECAR_GROUPS__OFFSET_METADATA_BYTES": "40000"}, "must be 32767 or less"),
         ({"KAFKA_SIDECAR_GROUPS__MIN_SESSION_TIMEOUT_MS": "9000000"}, "is more than groups.max_session_timeout_ms"),
         ({"KAFKA_SIDECAR_GROUPS__MIRROR": "a, orders-[x"}, "groups.mirror has 'orders-[x': a [ needs its ]"),
-        ({"KAFKA_SIDECAR_KAFKA__LISTED_NAMESPACES": "a/b, c"}, "kafka.listed_namespaces has 'c': write tenant/namespace"),
-        ({"KAFKA_SIDECAR_GROUPS__MIGRATION": "both"}, "groups.migration is 'both': use bidirectional, upgrade, downgrade or disabled"),
-        ({"KAFKA_SIDECAR_GROUPS__CONSUMER_HEARTBEAT_INTERVAL_MS": "50000"}, "is not less than groups.consumer_session_timeout_ms"),
+        (
+            {"KAFKA_SIDECAR_KAFKA__LISTED_NAMESPACES": "a/b, c"},
+            "kafka.listed_namespaces has 'c': write tenant/namespace",
+        ),
+        (
+            {"KAFKA_SIDECAR_GROUPS__MIGRATION": "both"},
+            "groups.migration is 'both': use bidirectional, upgrade, downgrade or disabled",
+        ),
+        (
+            {"KAFKA_SIDECAR_GROUPS__CONSUMER_HEARTBEAT_INTERVAL_MS": "50000"},
+            "is not less than groups.consumer_session_timeout_ms",
+        ),
         ({"KAFKA_SIDECAR_CONTROL__LISTEN": "0.0.0.0:9094"}, "set control.advertised to host:port"),
         ({"KAFKA_SIDECAR_CONTROL__ADVERTISED": "0.0.0.0:77"}, "other sidecars need a host and a port"),
         ({"KAFKA_SIDECAR_KAFKA__ADVERTISED": "0.0.0.0:9092"}, "clients need a host and a port"),
         ({"KAFKA_SIDECAR_KAFKA__LISTEN": "127.0.0.1:99999"}, "ports go to 65535"),
         ({"KAFKA_SIDECAR_KAFKA__LISTN": "x:1"}, "kafka.listn is not a setting: did you mean kafka.listen?"),
         ({"KAFKA_SIDECAR_KAFKA__QUUX": "1"}, "kafka.quux is not a setting: there are listen, "),
-        ({"KAFKA_SIDECAR_CONTROL__LISTEN": "127.0.0.1:9092"}, "control.listen and kafka.listen are both 127.0.0.1:9092"),
+        (
+            {"KAFKA_SIDECAR_CONTROL__LISTEN": "127.0.0.1:9092"},
+            "control.listen and kafka.listen are both 127.0.0.1:9092",
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence(environment: dict[str, str], told: str) -> None:

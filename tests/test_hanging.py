@@ -49,4 +49,6 @@ def test_in_ci_a_skipped_test_is_a_failed_one(
     done = pytester.runpytest_inprocess("-p", "no:asyncio", "-p", "tests.support.verdicts")
     done.assert_outcomes(**outcome)
     if in_ci:
-        done.stdout.fnmatch_lines(["*what failed*", "test_in_ci_a_skipped_test_is_a_failed_one.py::test_it", "*no server was there"])
+        done.stdout.fnmatch_lines(
+            ["*what failed*", "test_in_ci_a_skipped_test_is_a_failed_one.py::test_it", "*no server was there"]
+        )

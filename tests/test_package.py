@@ -12,7 +12,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # What programs of users import.
-PUBLIC = ("kafka_sidecar.testing", "kafka_sidecar.testing.fixtures", "kafka_sidecar.control.client", "kafka_sidecar.pipelines.progress")
+PUBLIC = (
+    "kafka_sidecar.testing",
+    "kafka_sidecar.testing.fixtures",
+    "kafka_sidecar.control.client",
+    "kafka_sidecar.pipelines.progress",
+)
 
 
 def test_the_wheel_holds_one_package(tmp_path: Path) -> None:

@@ -25,5 +25,7 @@ def test_what_was_tidied_stays_so(now: dict[str, dict[str, int]], rule: str) -> 
 
 
 def test_a_number_that_rises_is_named() -> None:
-    assert worse({"words": {"a.py": 3, "b.py": 1}}, {"words": {"a.py": 2, "b.py": 1}}) == ["words: a.py has 3, and may have 2"]
+    assert worse({"words": {"a.py": 3, "b.py": 1}}, {"words": {"a.py": 2, "b.py": 1}}) == [
+        "words: a.py has 3, and may have 2"
+    ]
     assert worse({"words": {"new.py": 1}}, {}) == ["words: new.py has 1, and may have 0"]

@@ -1,4 +1,6 @@
-"""`python -m tools.docs` writes the API matrix, the page of settings and metrics, and the chart's schema of settings."""
+"""`python -m tools.docs` writes the API matrix, the page of settings and metrics, and the chart's schema of
+settings.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ END: Final = "<!-- end of the generated part -->"
 def matrix() -> str:
     rows = ["| key | API | versions | |", "|---|---|---|---|"]
     for api in APIS:
-        note = "" if api.advertised_lowest is None else f"{api.advertised_lowest} is told as the lowest, as Kafka 4 does"
+        note = (
+            "" if api.advertised_lowest is None else f"{api.advertised_lowest} is told as the lowest, as Kafka 4 does"
+        )
         rows.append(f"| {api.key} | {api.name} | {api.lowest}–{api.highest} | {note} |")
     return "\n".join(rows)
 
@@ -46,8 +50,8 @@ def configuration() -> str:
 
 ## Settings
 
-In a TOML file, `--config FILE` or what `{ENV_FILE}` names; each also in the environment, as `{ENV_PREFIX}PULSAR__URL` for `url`
-in `[pulsar]`. `kafka-sidecar check-config` prints what is in force.
+In a TOML file, `--config FILE` or what `{ENV_FILE}` names; each also in the environment, as `{ENV_PREFIX}PULSAR__URL`
+for `url` in `[pulsar]`. `kafka-sidecar check-config` prints what is in force.
 
 {_settings()}
 
@@ -116,8 +120,11 @@ def _setting_schema(kind: type, choices: Sequence[str]) -> dict[str, Any]:
 
 
 _JSON_TYPES: Final = {
-    str: ("string", ""), int: ("integer", "^-?[0-9]+$"), float: ("number", r"^[0-9]+(\.[0-9]+)?$"), bool: ("boolean", "^(true|false)$"),
-}  # fmt: skip
+    str: ("string", ""),
+    int: ("integer", "^-?[0-9]+$"),
+    float: ("number", r"^[0-9]+(\.[0-9]+)?$"),
+    bool: ("boolean", "^(true|false)$"),
+}
 
 
 def main() -> None:

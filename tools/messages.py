@@ -1,7 +1,8 @@
 """Makes `wire/messages` and `wire/error_code.py` from kio's schemas: `make messages`.
 
-kio has a class for each version of a message. Here they become one class with the fields of all versions, and one piece of
-straight-line code that reads and writes them (as kmsg of franz-go). kio is needed for this and for tests, not to run.
+kio has a class for each version of a message. Here they become one class with the fields of all versions, and one piece
+of straight-line code that reads and writes them (as kmsg of franz-go). kio is needed for this and for tests, not to
+run.
 """
 
 from __future__ import annotations
@@ -24,9 +25,65 @@ MADE: Final = '"""Made by `make messages` from Kafka\'s schemas: not to be edite
 
 # The APIs that are served, by key.
 KEYS: Final = (
-    0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37,
-    38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 55, 57, 60, 61, 65, 66, 68, 69, 74, 75,
-)  # fmt: skip
+    0,
+    1,
+    2,
+    3,
+    8,
+    9,
+    10,
+    11,
+    12,
+    13,
+    14,
+    15,
+    16,
+    17,
+    18,
+    19,
+    20,
+    21,
+    22,
+    23,
+    24,
+    25,
+    26,
+    27,
+    28,
+    29,
+    30,
+    31,
+    32,
+    33,
+    34,
+    35,
+    36,
+    37,
+    38,
+    39,
+    40,
+    41,
+    42,
+    43,
+    44,
+    45,
+    46,
+    47,
+    48,
+    49,
+    50,
+    51,
+    55,
+    57,
+    60,
+    61,
+    65,
+    66,
+    68,
+    69,
+    74,
+    75,
+)
 
 # Of an API whose request and response have different structs of one name.
 _SUFFIX: Final = {
@@ -34,13 +91,34 @@ _SUFFIX: Final = {
     (55, "response"): {"PartitionData": "Result", "TopicData": "Result"},
 }
 _FIXED: Final = {
-    "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "error_code": "h", "int32": "i", "timedelta_i32": "i",
-    "int64": "q", "timedelta_i64": "q", "datetime_i64": "q", "float64": "d",
-}  # fmt: skip
-_PYTHON: Final = {"bool": "bool", "string": "str", "bytes": "bytes", "error_code": "ErrorCode", "uuid": "UUID", "float64": "float"}
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "error_code": "h",
+    "int32": "i",
+    "timedelta_i32": "i",
+    "int64": "q",
+    "timedelta_i64": "q",
+    "datetime_i64": "q",
+    "float64": "d",
+}
+_PYTHON: Final = {
+    "bool": "bool",
+    "string": "str",
+    "bytes": "bytes",
+    "error_code": "ErrorCode",
+    "uuid": "UUID",
+    "float64": "float",
+}
 _METHOD: Final = {
-    "bool": "bool_", "bytes": "bytes_", "error_code": "int16", "timedelta_i32": "int32", "timedelta_i64": "int64", "datetime_i64": "int64",
-}  # fmt: skip
+    "bool": "bool_",
+    "bytes": "bytes_",
+    "error_code": "int16",
+    "timedelta_i32": "int32",
+    "timedelta_i64": "int64",
+    "datetime_i64": "int64",
+}
 _EMPTY: Final = {"string": '""', "bytes": 'b""', "error_code": "ErrorCode.NONE", "bool": "False", "float64": "0.0"}
 
 Direction = Literal["request", "response"]
@@ -71,7 +149,11 @@ class Field:
 
     @property
     def may_be_null(self) -> bool:
-        return bool(self.nullable) or (self.tag is not None and self.is_struct and not self.is_array) or self.kafka_type == "uuid"
+        return (
+            bool(self.nullable)
+            or (self.tag is not None and self.is_struct and not self.is_array)
+            or self.kafka_type == "uuid"
+        )
 
     @property
     def python_type(self) -> str:
@@ -121,7 +203,9 @@ class Field:
             return f"{reader}.{prefix}{self.kafka_type}_array()"
         if self.is_struct:
             return (
-                f"{reader}.nullable_struct({self.kafka_type}.decode, version)" if null else f"{self.kafka_type}.decode({reader}, version)"
+                f"{reader}.nullable_struct({self.kafka_type}.decode, version)"
+                if null
+                else f"{self.kafka_type}.decode({reader}, version)"
             )
         if self.kafka_type == "records":
             return f"{reader}.records()" if self.is_parts else f"{reader}.nullable_bytes()"
@@ -187,7 +271,11 @@ class StructType:
             return ""
         if versions[-1] == self.versions[-1]:
             return f"version >= {versions[0]}"
-        return f"version <= {versions[-1]}" if versions[0] == self.versions[0] else f"{versions[0]} <= version <= {versions[-1]}"
+        return (
+            f"version <= {versions[-1]}"
+            if versions[0] == self.versions[0]
+            else f"{versions[0]} <= version <= {versions[-1]}"
+        )
 
 
 def _from(versions: Sequence[int]) -> str:
@@ -237,7 +325,9 @@ class _Merge:
             name = our_name(one.name, kafka_type)
             known = struct.fields.get(name)
             if known is None:
-                known = Field(name, kafka_type or self.name_of(bare), kafka_type is None, array, self.direction, one.default, None)
+                known = Field(
+                    name, kafka_type or self.name_of(bare), kafka_type is None, array, self.direction, one.default, None
+                )
                 struct.fields[name] = known
             known.default = one.default
             known.tag = one.metadata.get("tag")
@@ -324,7 +414,12 @@ def _class(struct: StructType, layouts: dict[str, str], key: int | None, flexibl
     tagged = sorted((one for one in ordered if one.tag is not None), key=lambda one: one.tag or 0)
     plain = [one for one in ordered if one.tag is None]
     is_flexible = struct.versions[-1] >= flexible
-    lines += ["", *_decode(struct, plain, tagged, layouts, is_flexible), "", *_encode(struct, plain, tagged, layouts, is_flexible)]
+    lines += [
+        "",
+        *_decode(struct, plain, tagged, layouts, is_flexible),
+        "",
+        *_encode(struct, plain, tagged, layouts, is_flexible),
+    ]
     return "\n".join(lines)
 
 
@@ -345,8 +440,14 @@ def _layout(layouts: dict[str, str], run: list[Field]) -> str:
     return layouts.setdefault(letters, "_" + letters.replace("?", "x").upper())
 
 
-def _decode(struct: StructType, plain: list[Field], tagged: list[Field], layouts: dict[str, str], flexible: bool) -> list[str]:
-    lines = ["    @classmethod", f"    def decode(cls, reader: Reader, version: int) -> {struct.name}:", "        one = cls.__new__(cls)"]
+def _decode(
+    struct: StructType, plain: list[Field], tagged: list[Field], layouts: dict[str, str], flexible: bool
+) -> list[str]:
+    lines = [
+        "    @classmethod",
+        f"    def decode(cls, reader: Reader, version: int) -> {struct.name}:",
+        "        one = cls.__new__(cls)",
+    ]
     for condition, runs in _runs(struct, plain):
         pad = "        "
         if condition:
@@ -356,8 +457,14 @@ def _decode(struct: StructType, plain: list[Field], tagged: list[Field], layouts
             if len(run) == 1:
                 lines.append(f"{pad}one.{run[0].name} = {run[0].reading()}")
                 continue
-            lines.append(f"{pad}{', '.join('one.' + field.name for field in run)} = reader.unpack({_layout(layouts, run)})")
-            lines += [f"{pad}one.{field.name} = ErrorCode(one.{field.name})" for field in run if field.kafka_type == "error_code"]
+            lines.append(
+                f"{pad}{', '.join('one.' + field.name for field in run)} = reader.unpack({_layout(layouts, run)})"
+            )
+            lines += [
+                f"{pad}one.{field.name} = ErrorCode(one.{field.name})"
+                for field in run
+                if field.kafka_type == "error_code"
+            ]
         if condition:
             lines.append("        else:")
             lines += [f"            one.{field.name} = {field.python_default}" for run in runs for field in run]
@@ -373,7 +480,9 @@ def _decode(struct: StructType, plain: list[Field], tagged: list[Field], layouts
     return [*lines, "        return one"]
 
 
-def _encode(struct: StructType, plain: list[Field], tagged: list[Field], layouts: dict[str, str], flexible: bool) -> list[str]:
+def _encode(
+    struct: StructType, plain: list[Field], tagged: list[Field], layouts: dict[str, str], flexible: bool
+) -> list[str]:
     lines = ["    def encode(self, writer: Writer, version: int) -> None:"]
     for condition, runs in _runs(struct, plain):
         pad = "        "
@@ -384,7 +493,9 @@ def _encode(struct: StructType, plain: list[Field], tagged: list[Field], layouts
             if len(run) == 1:
                 lines.append(f"{pad}{run[0].writing()}")
             else:
-                lines.append(f"{pad}writer.out += {_layout(layouts, run)}.pack({', '.join('self.' + one.name for one in run)})")
+                lines.append(
+                    f"{pad}writer.out += {_layout(layouts, run)}.pack({', '.join('self.' + one.name for one in run)})"
+                )
     if tagged:
         lines.append("        tagged: dict[int, FlexibleWriter] = {}")
         for one in tagged:
@@ -405,12 +516,22 @@ def _encode(struct: StructType, plain: list[Field], tagged: list[Field], layouts
 
 def _error_codes() -> str:
     lines = [
-        MADE, "", "from __future__ import annotations", "", "from enum import IntEnum", "", "",
+        MADE,
+        "",
+        "from __future__ import annotations",
+        "",
+        "from enum import IntEnum",
+        "",
+        "",
         "class ErrorCode(IntEnum):",
-        '    """org.apache.kafka.common.protocol.Errors. One that is not known here is UNKNOWN_SERVER_ERROR, as in Java."""', "",
-        *(f"    {code.name.upper()} = {code.value}" for code in ErrorCode), "",
-        "    @classmethod", "    def _missing_(cls, value: object) -> ErrorCode:", "        return cls.UNKNOWN_SERVER_ERROR",
-    ]  # fmt: skip
+        '    """org.apache.kafka.common.protocol.Errors. Unknown codes are UNKNOWN_SERVER_ERROR, as in Java."""',
+        "",
+        *(f"    {code.name.upper()} = {code.value}" for code in ErrorCode),
+        "",
+        "    @classmethod",
+        "    def _missing_(cls, value: object) -> ErrorCode:",
+        "        return cls.UNKNOWN_SERVER_ERROR",
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -1,7 +1,7 @@
 """What is still untidy: `make tidy` counts it, and lowers the numbers of tests/tidy.json, which may never rise.
 
-A rule names a place (a file, a room, a function) and how often it is broken there. `tests/test_tidy.py` fails where a place has more than
-is written down, and also where it has less: then the file is to be lowered.
+A rule names a place (a file, a room, a function) and how often it is broken there. `tests/test_tidy.py` fails where a
+place has more than is written down, and also where it has less: then the file is to be lowered.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ LISTED: Final = ROOT / "tests/tidy.json"
 LONGEST_MODULE: Final = 450
 LONGEST_FUNCTION: Final = 60
 MOST_ATTRIBUTES: Final = 20
-# Words that readers stumble over. Where they name something, the thing has a name: advertised, in flight, retried, stored, again.
+# Words that readers stumble over. Where they name something, the thing has a name: advertised, in flight, retried,
+# stored, again.
 WORDS: Final = re.compile(
     r"\b([Tt]old|[Aa]new|[Ww]hoever|for ever|of which|comes upon|in work|nobody thought of)\b"
     r"|\b[Ww]ho (?:has|is|was|asks|reads|comes|may)\b"
@@ -139,14 +140,22 @@ def modules_without_their_test() -> Broken:
 RULES: Final[Mapping[str, Callable[[], Broken]]] = {
     rule.__name__.replace("_", " "): rule
     for rule in (
-        rooms_that_do_not_name_their_modules, long_modules, long_functions, large_classes, lines_that_the_formatter_leaves,
-        bounds_without_a_reason, words, modules_without_their_test,
+        rooms_that_do_not_name_their_modules,
+        long_modules,
+        long_functions,
+        large_classes,
+        lines_that_the_formatter_leaves,
+        bounds_without_a_reason,
+        words,
+        modules_without_their_test,
     )
-}  # fmt: skip
+}
 
 
 def counted() -> dict[str, dict[str, int]]:
-    return {rule: {where: count for where, count in sorted(count_().items()) if count} for rule, count_ in RULES.items()}
+    return {
+        rule: {where: count for where, count in sorted(count_().items()) if count} for rule, count_ in RULES.items()
+    }
 
 
 def listed() -> dict[str, dict[str, int]]:

@@ -38,7 +38,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kafka-sidecar",
         description="Speaks Kafka to clients and Pulsar to an unmodified Pulsar 2.9+ cluster.",
-        epilog=f"Every setting can also be given as an environment variable: {ENV_PREFIX}PULSAR__URL, {ENV_PREFIX}KAFKA__LISTEN, …",
+        epilog=f"Every setting can also be given as an environment variable: {ENV_PREFIX}PULSAR__URL, "
+        f"{ENV_PREFIX}KAFKA__LISTEN, …",
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

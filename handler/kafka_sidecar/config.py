@@ -49,32 +49,40 @@ class PulsarConfig:
 class KafkaConfig:
     listen: str = setting("127.0.0.1:9092", "Address and port for Kafka clients.")
     advertised: str = setting(
-        "", "host:port that clients get, by which it is a member of the fleet; empty for the address by which each client came."
+        "",
+        "host:port that clients get, by which it is a member of the fleet; empty for the address by which each client "
+        "came.",
     )
-    external_listen: str = setting("", "A second address and port, for clients that reach the sidecars at other addresses; empty for none.")
+    external_listen: str = setting(
+        "", "A second address and port, for clients that reach the sidecars at other addresses; empty for none."
+    )
     external_advertised: str = setting(
         "",
-        "host:port that clients of external_listen get. Several separated by commas: a sidecar takes the one at its node_id, "
-        "counted from 0.",
+        "host:port that clients of external_listen get. Several separated by commas: a sidecar takes the one at its "
+        "node_id, counted from 0.",
     )
     node_id: int = setting(0, "The node id of this sidecar: one that no other of its fleet has.")
-    node_id_base: int = setting(0, "Added to node_id, for a second set of sidecars of the same fleet that are counted from 0 too.")
+    node_id_base: int = setting(
+        0, "Added to node_id, for a second set of sidecars of the same fleet that are counted from 0 too."
+    )
     namespace: str = setting("public/default", "Pulsar tenant/namespace of topics without one in their name.")
     listed_namespaces: str = setting(
-        "", "Further tenant/namespaces, separated by commas, whose topics are listed, by their full names; all can be used by full name."
+        "",
+        "Further tenant/namespaces, separated by commas, whose topics are listed, by their full names; all can be used "
+        "by full name.",
     )
     auto_create_topics: bool = setting(False, "Make missing topics when a client asks for their metadata.")
     default_partitions: int = setting(4, "Partitions of a topic made without a number.")
     entry_format: str = setting(
         "kafka",
-        "How records are stored in topics that do not say so themselves (entry.format): kafka as their producers sent them, "
-        "pulsar as messages that native Pulsar clients read.",
+        "How records are stored in topics that do not say so themselves (entry.format): kafka as their producers sent "
+        "them, pulsar as messages that native Pulsar clients read.",
         choices=ENTRY_FORMATS,
     )
     replicated_count: bool = setting(
         False,
-        "Entries of format kafka of replicated topics say how many records they hold, also where native consumers have a durable "
-        "subscription: the other cluster needs it, and those consumers pass over such entries.",
+        "Entries of format kafka of replicated topics say how many records they hold, also where native consumers have "
+        "a durable subscription: the other cluster needs it, and those consumers pass over such entries.",
     )
     rack: str = setting("", "Rack or zone of this sidecar: consumers whose client.rack it is read from it (KIP-392).")
     fetch_max_bytes: int = setting(16 * 1024 * 1024, "Bytes in one fetch answer, whatever the client asks for.")
@@ -115,53 +123,70 @@ class KafkaConfig:
 
     @property
     def external_address(self) -> Endpoint | None:
-        return _endpoint("kafka.external_advertised", self.own_external_advertised) if self.external_advertised else None
+        return (
+            _endpoint("kafka.external_advertised", self.own_external_advertised) if self.external_advertised else None
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsConfig:
     namespace: str = setting("public/__kafka", "Pulsar tenant/namespace of __consumer_offsets.")
-    offsets_partitions: int = setting(8, "Partitions of __consumer_offsets when it is made; what is there keeps its count.")
+    offsets_partitions: int = setting(
+        8, "Partitions of __consumer_offsets when it is made; what is there keeps its count."
+    )
     offsets_retention_minutes: int = setting(10_080, "How long an empty group keeps its offsets.")
     internal_retention_minutes: int = setting(
         1_440,
-        "How long Pulsar keeps what was written to internal topics, after it is compacted. What counts stays for good. -1 keeps all.",
+        "How long Pulsar keeps what was written to internal topics, after it is compacted. What counts stays for good. "
+        "-1 keeps all.",
     )
-    offset_commit_timeout_ms: int = setting(5_000, "How long a commit waits to be stored; then the client has to ask again.")
+    offset_commit_timeout_ms: int = setting(
+        5_000, "How long a commit waits to be stored; then the client has to ask again."
+    )
     offset_metadata_bytes: int = setting(4_096, "Largest metadata of a committed offset.")
     initial_rebalance_delay_ms: int = setting(3_000, "How long a new group waits for more members.")
     min_session_timeout_ms: int = setting(6_000, "Shortest session timeout a member may ask for.")
     max_session_timeout_ms: int = setting(1_800_000, "Longest session timeout a member may ask for.")
     max_size: int = setting(2**31 - 1, "Most members of a group.")
     consumer_session_timeout_ms: int = setting(45_000, "How long a member of the consumer protocol may be silent.")
-    consumer_heartbeat_interval_ms: int = setting(5_000, "How often members of the consumer protocol are asked to send heartbeats.")
+    consumer_heartbeat_interval_ms: int = setting(
+        5_000, "How often members of the consumer protocol are asked to send heartbeats."
+    )
     migration: str = setting(
         "bidirectional",
-        "Which groups with members change their protocol: bidirectional, upgrade (classic to consumer), downgrade or disabled.",
+        "Which groups with members change their protocol: bidirectional, upgrade (classic to consumer), downgrade or "
+        "disabled.",
         choices=MIGRATIONS,
     )
     coordinate: bool = setting(
         True,
-        "Whether this sidecar coordinates groups and transactions. false for one that the others can't reach at control.advertised: "
-        "what its clients ask is passed on to those that do.",
+        "Whether this sidecar coordinates groups and transactions. false for one that the others can't reach at "
+        "control.advertised: what its clients ask is passed on to those that do.",
     )
-    mirror: str = setting("", "Groups whose commits move a Pulsar subscription of the same name: names or patterns, separated by commas.")
+    mirror: str = setting(
+        "", "Groups whose commits move a Pulsar subscription of the same name: names or patterns, separated by commas."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionsConfig:
-    state_partitions: int = setting(8, "Partitions of __transaction_state when it is made; what is there keeps its count.")
+    state_partitions: int = setting(
+        8, "Partitions of __transaction_state when it is made; what is there keeps its count."
+    )
     max_timeout_ms: int = setting(900_000, "Longest transaction.timeout.ms that a producer may ask for.")
     id_expiration_ms: int = setting(604_800_000, "How long a transactional id that nobody uses is remembered.")
     producer_id_expiration_ms: int = setting(
         86_400_000,
-        "How long a producer that writes nothing is remembered, and its retries are recognised. Kafka's producer.id.expiration.ms.",
+        "How long a producer that writes nothing is remembered, and its retries are recognised. Kafka's "
+        "producer.id.expiration.ms.",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlConfig:
-    listen: str = setting("127.0.0.1:0", "Address and port for other sidecars, and for gRPC health; port 0 for any that is free.")
+    listen: str = setting(
+        "127.0.0.1:0", "Address and port for other sidecars, and for gRPC health; port 0 for any that is free."
+    )
     advertised: str = setting("", "host:port at which other sidecars reach it; empty for the address it listens on.")
 
     @property
@@ -170,7 +195,11 @@ class ControlConfig:
 
     def advertised_at(self, port: int) -> str:
         """The address for other sidecars; `port` is the one that it listens on."""
-        advertised = _endpoint("control.advertised", self.advertised) if self.advertised else self.listen_address._replace(port=port)
+        advertised = (
+            _endpoint("control.advertised", self.advertised)
+            if self.advertised
+            else self.listen_address._replace(port=port)
+        )
         return str(advertised)
 
 
@@ -179,7 +208,8 @@ class LimitsConfig:
     max_request_bytes: int = setting(100 * 1024 * 1024, "Largest request; a larger one closes its connection.")
     request_budget_bytes: int = setting(128 * 1024 * 1024, "Bytes of all requests that have no answer yet.")
     cache_bytes: int = setting(
-        64 * 1024 * 1024, "Bytes of recent batches kept for consumers and of what readers of old data have read ahead, all together."
+        64 * 1024 * 1024,
+        "Bytes of recent batches kept for consumers and of what readers of old data have read ahead, all together.",
     )
     read_ahead_bytes: int = setting(4 * 1024 * 1024, "Bytes a reader of old data runs ahead of its consumer, at most.")
     answer_bytes: int = setting(64 * 1024 * 1024, "Bytes of all fetch answers that clients have not taken yet.")
@@ -192,19 +222,19 @@ class LimitsConfig:
     drain_seconds: float = setting(20.0, "After that, how long requests in flight may take.")
     batches_per_entry: int = setting(
         100,
-        "Batches of several producers that may share a Pulsar entry when many wait for one partition. 1 while sidecars of 0.1 "
-        "read or write the same topics: they judge such an entry as a whole.",
+        "Batches of several producers that may share a Pulsar entry when many wait for one partition. 1 while sidecars "
+        "of 0.1 read or write the same topics: they judge such an entry as a whole.",
     )
     replay_entries: int = setting(
         2_000,
-        "Entries of a partition read back before its first append of an idempotent producer, where no snapshot of its producers is stored: "
-        "to recognise retries.",
+        "Entries of a partition read back before its first append of an idempotent producer, where no snapshot of its "
+        "producers is stored: to recognise retries.",
     )
     replay_bytes: int = setting(16 * 1024 * 1024, "The same in bytes.")
     producer_state_bytes: int = setting(
         64 * 1024 * 1024,
-        "Bytes for what is known of producers, in all partitions in use: their retries are recognised by it. When it is full, a producer "
-        "that is new to a partition gets NOT_ENOUGH_REPLICAS, and tries again.",
+        "Bytes for what is known of producers, in all partitions in use: their retries are recognised by it. When it "
+        "is full, a producer that is new to a partition gets NOT_ENOUGH_REPLICAS, and tries again.",
     )
 
 
@@ -261,15 +291,20 @@ def load(path: Path | None, environment: Mapping[str, str] = os.environ) -> Conf
     return config
 
 
-# Kubernetes tells pods so of each Service in their namespace (service links); of one named kafka-sidecar they look like settings.
-_SERVICE_LINK: Final = re.compile(r"(.*_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
+# Kubernetes tells pods so of each Service in their namespace (service links); of one named kafka-sidecar they look like
+# settings.
+_SERVICE_LINK: Final = re.compile(
+    r"(.*_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+)
 
 
 def _merge_environment(given: dict[str, Any], environment: Mapping[str, str]) -> None:
     for variable, value in environment.items():
         if variable == ENV_FILE:
             continue
-        if variable.startswith(ENV_PREFIX) and ("__" in variable or not _SERVICE_LINK.fullmatch(variable.removeprefix(ENV_PREFIX))):
+        if variable.startswith(ENV_PREFIX) and (
+            "__" in variable or not _SERVICE_LINK.fullmatch(variable.removeprefix(ENV_PREFIX))
+        ):
             section, split, name = variable.removeprefix(ENV_PREFIX).lower().partition("__")
             if not split:
                 raise ConfigError(f"{variable} names no setting: write {ENV_PREFIX}SECTION__SETTING")
@@ -284,7 +319,9 @@ def _section(section: str, defaults: Any, values: dict[str, Any]) -> Any:
     for name in values:
         if name not in known:
             raise ConfigError(_unknown(section, name, known))
-    config = replace(defaults, **{name: _cast(f"{section}.{name}", value, types[name]) for name, value in values.items()})
+    config = replace(
+        defaults, **{name: _cast(f"{section}.{name}", value, types[name]) for name, value in values.items()}
+    )
     for item in fields(config):
         value, choices = getattr(config, item.name), item.metadata["choices"]
         if choices and value not in choices:
@@ -328,7 +365,9 @@ def check(config: Config) -> None:
     _ = config.kafka.listen_address
     advertised = config.kafka.advertised_address
     if advertised is not None and not _can_be_connected_to(*advertised):
-        raise ConfigError(f"kafka.advertised is {config.kafka.advertised!r}: clients need a host and a port, as in kafka.example:9092")
+        raise ConfigError(
+            f"kafka.advertised is {config.kafka.advertised!r}: clients need a host and a port, as in kafka.example:9092"
+        )
     _check_external(config.kafka)
     named = [("kafka.namespace", config.kafka.namespace), ("groups.namespace", config.groups.namespace)]
     for setting_name, given in named + [("kafka.listed_namespaces", one) for one in config.kafka.further_namespaces]:
@@ -338,11 +377,16 @@ def check(config: Config) -> None:
         if getattr(config.kafka, name) < lowest:
             raise ConfigError(f"kafka.{name} must be {lowest} or more")
     if config.kafka.own_node_id > LARGEST_NODE_ID:
-        raise ConfigError(f"kafka.node_id_base and kafka.node_id make {config.kafka.own_node_id}: node ids go to {LARGEST_NODE_ID}")
+        raise ConfigError(
+            f"kafka.node_id_base and kafka.node_id make {config.kafka.own_node_id}: node ids go to {LARGEST_NODE_ID}"
+        )
     _check_control(config)
     _check_groups(config.groups)
     if advertised is not None and not config.groups.coordinate:
-        raise ConfigError("groups.coordinate is false and kafka.advertised is set: sidecars of a fleet coordinate, so unset one of them")
+        raise ConfigError(
+            "groups.coordinate is false and kafka.advertised is set: sidecars of a fleet coordinate, so unset one of "
+            "them"
+        )
     if config.telemetry.metrics_listen:
         _endpoint("telemetry.metrics_listen", config.telemetry.metrics_listen)
     if config.transactions.producer_id_expiration_ms < 1:
@@ -360,10 +404,14 @@ def _can_be_connected_to(host: str, port: int) -> bool:
 def _check_control(config: Config) -> None:
     host, port = config.control.listen_address
     if port and (host, port) == config.kafka.listen_address:
-        raise ConfigError(f"control.listen and kafka.listen are both {config.control.listen}: each needs a port of its own")
+        raise ConfigError(
+            f"control.listen and kafka.listen are both {config.control.listen}: each needs a port of its own"
+        )
     if config.control.advertised:
         if not _can_be_connected_to(*_endpoint("control.advertised", config.control.advertised)):
-            raise ConfigError(f"control.advertised is {config.control.advertised!r}: other sidecars need a host and a port")
+            raise ConfigError(
+                f"control.advertised is {config.control.advertised!r}: other sidecars need a host and a port"
+            )
     elif host in ANY_HOST:
         raise ConfigError(
             f"control.listen is {config.control.listen!r}, which names no address for other sidecars: "
@@ -393,14 +441,21 @@ def _check_groups(config: GroupsConfig) -> None:
         if type(value) is int and value < lowest:
             raise ConfigError(f"groups.{item.name} must be {lowest} or more")
     if config.offset_metadata_bytes > 32_767:
-        raise ConfigError("groups.offset_metadata_bytes must be 32767 or less: the records of offsets have no room for more")
+        raise ConfigError(
+            "groups.offset_metadata_bytes must be 32767 or less: the records of offsets have no room for more"
+        )
     for pattern in config.mirror.split(","):
         if pattern.count("[") != pattern.count("]"):
             raise ConfigError(f"groups.mirror has {pattern.strip()!r}: a [ needs its ], as in orders-[abc]")
     if config.consumer_heartbeat_interval_ms >= config.consumer_session_timeout_ms:
-        raise ConfigError("groups.consumer_heartbeat_interval_ms is not less than groups.consumer_session_timeout_ms: members would expire")
+        raise ConfigError(
+            "groups.consumer_heartbeat_interval_ms is not less than groups.consumer_session_timeout_ms: members would "
+            "expire"
+        )
     if config.min_session_timeout_ms > config.max_session_timeout_ms:
-        raise ConfigError("groups.min_session_timeout_ms is more than groups.max_session_timeout_ms: make one of them fit")
+        raise ConfigError(
+            "groups.min_session_timeout_ms is more than groups.max_session_timeout_ms: make one of them fit"
+        )
 
 
 def _check_url(name: str, url: str, schemes: tuple[str, ...], *, scheme_needed: bool) -> None:
@@ -420,4 +475,8 @@ def _check_url(name: str, url: str, schemes: tuple[str, ...], *, scheme_needed: 
 
 
 def metrics_address(config: Config) -> Endpoint | None:
-    return _endpoint("telemetry.metrics_listen", config.telemetry.metrics_listen) if config.telemetry.metrics_listen else None
+    return (
+        _endpoint("telemetry.metrics_listen", config.telemetry.metrics_listen)
+        if config.telemetry.metrics_listen
+        else None
+    )

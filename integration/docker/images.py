@@ -1,6 +1,7 @@
 """Images for tests in containers: the sidecar's, and a Pulsar of the same jars as in all other tests.
 
-`python -m integration.docker.images` makes them and tries the sidecar's: its doctor, and a record that is written and read back.
+`python -m integration.docker.images` makes them and tries the sidecar's: its doctor, and a record that is written and
+read back.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ ROOT: Final = HERE.parents[1]
 BASE: Final = "kafka-sidecar-base:bookworm"
 SIDECAR: Final = f"kafka-sidecar:{__version__}"
 SPARK: Final = "kafka-sidecar-spark:tests"
-# testcontainers' own container that removes what others left; its image may be out of reach, and each test here removes what it made.
+# Testcontainers' own container that removes what others left; its image may be out of reach, and each test here removes
+# what it made.
 os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
 # A container has an address of its own.
 _OF_THE_HOST: Final = ("bindAddress", "advertisedAddress", "brokerShutdownTimeoutMs")
@@ -35,14 +37,22 @@ def pulsar_image() -> str:
 
 def docker(*arguments: str, seconds: float = 900) -> str:
     environment = {**os.environ, "DOCKER_BUILDKIT": os.environ.get("DOCKER_BUILDKIT", "0")}
-    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, timeout=seconds, env=environment, check=False)
+    done = subprocess.run(
+        ["docker", *arguments], capture_output=True, text=True, timeout=seconds, env=environment, check=False
+    )
     if done.returncode:
-        raise RuntimeError(f"docker {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout[-4_000:]}\n{done.stderr[-4_000:]}")
+        raise RuntimeError(
+            f"docker {' '.join(arguments)} ended with "
+            f"{done.returncode}:\n{done.stdout[-4_000:]}\n{done.stderr[-4_000:]}"
+        )
     return done.stdout.strip()
 
 
 def has_engine() -> bool:
-    return shutil.which("docker") is not None and subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0
+    return (
+        shutil.which("docker") is not None
+        and subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0
+    )
 
 
 def has(image: str) -> bool:
@@ -58,10 +68,14 @@ def make_pulsar() -> str:
             shutil.copytree(HERE / "pulsar", context, dirs_exist_ok=True)
             (context / "lib").mkdir()
             for jar in class_path(bundle(version_from_environment())).split(":"):
-                os.link(jar, context / "lib" / Path(jar).name) if _same_device(jar, context) else shutil.copy(jar, context / "lib")
+                os.link(jar, context / "lib" / Path(jar).name) if _same_device(jar, context) else shutil.copy(
+                    jar, context / "lib"
+                )
             (context / "conf").mkdir()
             settings = {key: value for key, value in LAPTOP_SETTINGS.items() if key not in _OF_THE_HOST}
-            write_settings(context / "conf/standalone.conf", {**settings, "brokerServicePort": "6650", "webServicePort": "8080"})
+            write_settings(
+                context / "conf/standalone.conf", {**settings, "brokerServicePort": "6650", "webServicePort": "8080"}
+            )
             (context / "conf/log4j2.xml").write_text(LOG4J)
             (context / "conf/opens").write_text(" ".join(JVM_OPENS))
             docker("build", "--network=host", "--build-arg", f"BASE={BASE}", "-t", image, "-q", str(context))

@@ -1,4 +1,6 @@
-"""The charts on a real Kubernetes: `make test-kubernetes`. Not among the ordinary tests, as it takes a while to build a Kubernetes."""
+"""The charts on a real Kubernetes: `make test-kubernetes`. Not among the ordinary tests, as it takes a while to build a
+Kubernetes.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,20 @@ CHART = ROOT / "deploy/helm/pulsar-kafka"
 SETUPS = sorted((CHART / "ci").glob("*.yaml"))
 # Operators bring these.
 FOREIGN = {"ServiceMonitor", "PrometheusRule"}
-PULSAR = ("--set", "pulsar.serviceUrl=pulsar://pulsar.pulsar:6650", "--set", "pulsar.adminUrl=http://pulsar.pulsar:8080")
-SMALL = ("--set", "image.pullPolicy=Never", "--set", "resources.requests.cpu=50m", "--set", "sidecar.resources.requests.cpu=50m")
+PULSAR = (
+    "--set",
+    "pulsar.serviceUrl=pulsar://pulsar.pulsar:6650",
+    "--set",
+    "pulsar.adminUrl=http://pulsar.pulsar:8080",
+)
+SMALL = (
+    "--set",
+    "image.pullPolicy=Never",
+    "--set",
+    "resources.requests.cpu=50m",
+    "--set",
+    "sidecar.resources.requests.cpu=50m",
+)
 BOOTSTRAP = "kafka-pulsar-kafka.streams:9092"
 PARTITIONS = 8
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -53,9 +67,16 @@ def cluster() -> Iterator[Cluster]:
             "brokers": {},
             "spark": {},
         }
-        one.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": of}} for name, of in namespaces.items()))
+        one.apply(
+            *(
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": of}}
+                for name, of in namespaces.items()
+            )
+        )
         # Which ci/all.yaml names.
-        one.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000})
+        one.apply(
+            {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
+        )
         _start_pulsar(one)
         yield one
     finally:
@@ -67,37 +88,57 @@ def _start_pulsar(cluster: Cluster) -> None:
     cluster.apply(
         _pod("pulsar", "pulsar", {"containers": [_broker(settings)]}, BROKER),
         {
-            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "pulsar", "namespace": "pulsar"},
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "pulsar", "namespace": "pulsar"},
             "spec": {"selector": BROKER, "ports": [{"name": "pulsar", "port": 6650}, {"name": "http", "port": 8080}]},
         },
-    )  # fmt: skip
+    )
     cluster.wait("condition=Ready", "pulsar", "pod/pulsar")
 
 
 def _broker(settings: Mapping[str, str]) -> dict[str, Any]:
     environment: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in settings.items()]
-    environment.append({"name": "PULSAR_PREFIX_advertisedAddress", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}})
+    environment.append(
+        {"name": "PULSAR_PREFIX_advertisedAddress", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    )
     return {
-        "name": "pulsar", "image": pulsar_image(), "imagePullPolicy": "Never", "env": environment,
+        "name": "pulsar",
+        "image": pulsar_image(),
+        "imagePullPolicy": "Never",
+        "env": environment,
         "command": ["sh", "-c", "bin/apply-config-from-env.py conf/standalone.conf && exec bin/pulsar standalone"],
-        "readinessProbe": {"httpGet": {"path": "/admin/v2/namespaces/public/default", "port": 8080}, "periodSeconds": 2},
-    }  # fmt: skip
+        "readinessProbe": {
+            "httpGet": {"path": "/admin/v2/namespaces/public/default", "port": 8080},
+            "periodSeconds": 2,
+        },
+    }
 
 
 def _pod(name: str, namespace: str, spec: dict[str, Any], labels: dict[str, str] | None = None) -> dict[str, Any]:
     about = {"name": name, "namespace": namespace, "labels": labels or {}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": {"automountServiceAccountToken": False, **spec}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": about,
+        "spec": {"automountServiceAccountToken": False, **spec},
+    }
 
 
-def _application(name: str, namespace: str, *arguments: str, shared: Path | None = None, environment: dict[str, str] | None = None) -> Any:
+def _application(
+    name: str, namespace: str, *arguments: str, shared: Path | None = None, environment: dict[str, str] | None = None
+) -> Any:
     """This checkout in a pod, with what it has installed; an image with Java."""
     paths = [*INSTALLED, *([] if shared is None else [shared])]
     container = {
-        "name": "application", "image": pulsar_image(), "imagePullPolicy": "Never", "workingDir": str(ROOT),
+        "name": "application",
+        "image": pulsar_image(),
+        "imagePullPolicy": "Never",
+        "workingDir": str(ROOT),
         "command": [sys.executable, "-m", "integration.kubernetes.in_a_pod", *arguments],
         "env": [{"name": key, "value": value} for key, value in {"HOME": "/home", **(environment or {})}.items()],
         "volumeMounts": [{"name": f"host-{number}", "mountPath": str(path)} for number, path in enumerate(paths)],
-    }  # fmt: skip
+    }
     volumes = [{"name": f"host-{number}", "hostPath": {"path": str(path)}} for number, path in enumerate(paths)]
     return _pod(name, namespace, {"restartPolicy": "Never", "containers": [container], "volumes": volumes})
 
@@ -121,7 +162,9 @@ def test_applications_see_nothing_of_an_upgrade_of_the_gateway(cluster: Cluster,
     assert [member["node_id"] for member in members] == [0, 1, 2]
     topic = f"load-{time.time_ns()}"
     _make_topic(cluster, topic)
-    cluster.apply(_application("load", "pulsar", "load", BOOTSTRAP, topic, str(PARTITIONS), str(tmp_path), shared=tmp_path))
+    cluster.apply(
+        _application("load", "pulsar", "load", BOOTSTRAP, topic, str(PARTITIONS), str(tmp_path), shared=tmp_path)
+    )
     cluster.wait("condition=Ready", "pulsar", "pod/load")
     waiting(lambda: (tmp_path / "flows").exists(), 120, lambda: cluster.told("pulsar"))
     # Its settings are others, so all of its pods are made anew, one after the other.
@@ -143,7 +186,9 @@ def test_applications_see_nothing_of_an_upgrade_of_the_gateway(cluster: Cluster,
 
 def test_a_second_release_joins_the_fleet(cluster: Cluster) -> None:
     base = ("--set", "gateway.replicas=1", "--set", "config.kafka.node_id_base=1000")
-    cluster.helm("install", "second", str(CHART), "--namespace", "streams", *PULSAR, *SMALL, *base, "--wait", "--timeout", "2m")
+    cluster.helm(
+        "install", "second", str(CHART), "--namespace", "streams", *PULSAR, *SMALL, *base, "--wait", "--timeout", "2m"
+    )
     for release in ("kafka", "second"):
         asked = ("exec", f"{release}-pulsar-kafka-0", "-n", "streams", "--", "kafka-sidecar", "ctl", "fleet", "--json")
 
@@ -174,7 +219,14 @@ def _make_topic(cluster: Cluster, topic: str) -> None:
 
 
 def test_a_spark_job_finds_kafka_beside_it_and_its_pod_completes(cluster: Cluster) -> None:
-    inject = ("--set", "gateway.enabled=false", "--set", "sidecar.inject.enabled=true", "--set", "config.kafka.auto_create_topics=true")
+    inject = (
+        "--set",
+        "gateway.enabled=false",
+        "--set",
+        "sidecar.inject.enabled=true",
+        "--set",
+        "config.kafka.auto_create_topics=true",
+    )
     said = cluster.helm("install", "beside", str(CHART), "--namespace", "pulsar", *PULSAR, *SMALL, *inject)
     assert "kubectl label namespace NAME kafka-sidecar/inject=enabled" in said
     topic = f"source-{time.time_ns()}"
@@ -182,7 +234,9 @@ def test_a_spark_job_finds_kafka_beside_it_and_its_pod_completes(cluster: Cluste
     def made(**spec: Any) -> Any:
         of_pod = {"containers": [{"name": "application", "image": "application:1"}], **spec.pop("spec", {})}
         pod = _pod("asked", "jobs", of_pod, **spec)
-        return json.loads(cluster.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", given=yaml.safe_dump(pod)))["spec"]
+        return json.loads(
+            cluster.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", given=yaml.safe_dump(pod))
+        )["spec"]
 
     def names(spec: Any) -> list[str]:
         return [one["name"] for one in spec.get("initContainers", ())]
@@ -219,16 +273,28 @@ def test_spark_runs_its_driver_and_its_executors_from_the_pod_templates(cluster:
     for name in ("driver", "executor"):
         (tmp_path / f"{name}.yaml").write_text(files[f"{name}.yaml"])
     cluster.kubectl("create", "serviceaccount", "driver", "-n", "spark")
-    cluster.kubectl("create", "rolebinding", "driver", "-n", "spark", "--clusterrole=edit", "--serviceaccount=spark:driver")
+    cluster.kubectl(
+        "create", "rolebinding", "driver", "-n", "spark", "--clusterrole=edit", "--serviceaccount=spark:driver"
+    )
     topic = f"source-{time.time_ns()}"
     _make_topic(cluster, topic)
     cluster.apply(_application("writer", "pulsar", "fill", BOOTSTRAP, topic))
     waiting(lambda: cluster.phase("writer", "pulsar") in ("Succeeded", "Failed"), 120, lambda: cluster.told("pulsar"))
     settings = _spark_settings(cluster)
-    settings |= {f"kubernetes.{role}.podTemplateFile": str(tmp_path / f"{role}.yaml") for role in ("driver", "executor")}
+    settings |= {
+        f"kubernetes.{role}.podTemplateFile": str(tmp_path / f"{role}.yaml") for role in ("driver", "executor")
+    }
     options = [part for name, value in settings.items() for part in ("--conf", f"spark.{name}={value}")]
     program = [f"local://{ROOT}/integration/kubernetes/in_a_pod.py", "spark", "localhost:9092", topic, f"{topic}-copy"]
-    submit = [str(SPARK_HOME / "bin/spark-submit"), "--master", f"k8s://{cluster.address}", "--deploy-mode", "cluster", *options, *program]
+    submit = [
+        str(SPARK_HOME / "bin/spark-submit"),
+        "--master",
+        f"k8s://{cluster.address}",
+        "--deploy-mode",
+        "cluster",
+        *options,
+        *program,
+    ]
     done = subprocess.run(submit, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, f"{done.stderr[-4_000:]}\n{cluster.told('spark')}"
     waiting(lambda: cluster.phase("copies", "spark") in ("Succeeded", "Failed"), 240, lambda: cluster.told("spark"))
@@ -242,18 +308,29 @@ def test_spark_runs_its_driver_and_its_executors_from_the_pod_templates(cluster:
 
 
 def _spark_settings(cluster: Cluster) -> dict[str, str]:
-    """Of a job whose pods have this checkout's Spark. Debian's etcd is too old for the way in which spark-submit waits."""
+    """Of a job whose pods have this checkout's Spark. Debian's etcd is too old for the way in which spark-submit
+    waits.
+    """
     settings = {
-        "kubernetes.namespace": "spark", "kubernetes.container.image": SPARK, "kubernetes.container.image.pullPolicy": "Never",
+        "kubernetes.namespace": "spark",
+        "kubernetes.container.image": SPARK,
+        "kubernetes.container.image.pullPolicy": "Never",
         "kubernetes.authenticate.submission.caCertFile": str(cluster.certificate),
         "kubernetes.authenticate.submission.oauthToken": cluster.token,
-        "kubernetes.authenticate.driver.serviceAccountName": "driver", "kubernetes.driver.pod.name": "copies",
-        "kubernetes.driver.request.cores": "0.1", "kubernetes.executor.request.cores": "0.1",
-        "kubernetes.submission.waitAppCompletion": "false", "driver.memory": "512m", "executor.memory": "512m", "executor.instances": "2",
+        "kubernetes.authenticate.driver.serviceAccountName": "driver",
+        "kubernetes.driver.pod.name": "copies",
+        "kubernetes.driver.request.cores": "0.1",
+        "kubernetes.executor.request.cores": "0.1",
+        "kubernetes.submission.waitAppCompletion": "false",
+        "driver.memory": "512m",
+        "executor.memory": "512m",
+        "executor.instances": "2",
         "jars": ",".join(f"local://{jar}" for jar in class_path(CONNECTOR).split(":")),
-        "kubernetes.driverEnv.PYSPARK_PYTHON": sys.executable, "kubernetes.driverEnv.PYTHONPATH": str(ROOT),
-        "kubernetes.driverEnv.SPARK_HOME": str(SPARK_HOME), "executorEnv.SPARK_HOME": str(SPARK_HOME),
-    }  # fmt: skip
+        "kubernetes.driverEnv.PYSPARK_PYTHON": sys.executable,
+        "kubernetes.driverEnv.PYTHONPATH": str(ROOT),
+        "kubernetes.driverEnv.SPARK_HOME": str(SPARK_HOME),
+        "executorEnv.SPARK_HOME": str(SPARK_HOME),
+    }
     for role in ("driver", "executor"):
         for number, path in enumerate(INSTALLED):
             volume = f"kubernetes.{role}.volumes.hostPath.of-the-host-{number}"
@@ -262,10 +339,20 @@ def _spark_settings(cluster: Cluster) -> dict[str, str]:
 
 
 def test_a_broker_has_a_sidecar_beside_it_that_outlives_it(cluster: Cluster) -> None:
-    beside = ("--set", "gateway.enabled=false", "--set", "brokerSidecar.enabled=true", "--set", "brokerSidecar.resources.requests.cpu=50m")
+    beside = (
+        "--set",
+        "gateway.enabled=false",
+        "--set",
+        "brokerSidecar.enabled=true",
+        "--set",
+        "brokerSidecar.resources.requests.cpu=50m",
+    )
     cluster.helm("install", "kafka", str(CHART), "--namespace", "brokers", *SMALL, *beside)
-    values = yaml.safe_load(cluster.get("configmap", "kafka-pulsar-kafka-brokers", "brokers")["data"]["values.yaml"])["broker"]
-    # What the Pulsar chart makes of them. The sidecar does not start without the settings of the overlay; retention is the operator's.
+    values = yaml.safe_load(cluster.get("configmap", "kafka-pulsar-kafka-brokers", "brokers")["data"]["values.yaml"])[
+        "broker"
+    ]
+    # What the Pulsar chart makes of them. The sidecar does not start without the settings of the overlay; retention is
+    # the operator's.
     broker = {
         "terminationGracePeriodSeconds": values["gracePeriod"],
         "initContainers": values["initContainers"],
@@ -274,9 +361,19 @@ def test_a_broker_has_a_sidecar_beside_it_that_outlives_it(cluster: Cluster) -> 
     about = {"name": "pulsar-broker", "namespace": "brokers"}
     template = {"metadata": {"labels": BROKER}, "spec": broker}
     selected = {"serviceName": "pulsar-broker-headless", "selector": {"matchLabels": BROKER}, "replicas": 1}
-    headless = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": BROKER, "ports": [{"name": "pulsar", "port": 6650}]}
+    headless = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": BROKER,
+        "ports": [{"name": "pulsar", "port": 6650}],
+    }
     cluster.apply(
-        {"apiVersion": "v1", "kind": "Service", "metadata": {**about, "name": "pulsar-broker-headless"}, "spec": headless},
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {**about, "name": "pulsar-broker-headless"},
+            "spec": headless,
+        },
         {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": {**selected, "template": template}},
     )
     waiting(lambda: bool(cluster.items("pod", "-n", "brokers")), 30, lambda: cluster.told("brokers"))

@@ -1,4 +1,5 @@
-"""A Kubernetes of one node: API server, controllers, scheduler, kubelet, name server and Service addresses, on containerd.
+"""A Kubernetes of one node: API server, controllers, scheduler, kubelet, name server and Service addresses, on
+containerd.
 
 Everything is a process of this machine. Pods have addresses on a bridge of their own, and do not get out of it.
 """
@@ -27,18 +28,28 @@ NODE: Final = "node-0"
 NODE_ADDRESS: Final = "10.99.0.1"
 PODS, SERVICES, BRIDGE = "10.88.0.0/16", "10.96.0.0/16", "kubernetes0"
 PAUSE: Final = "docker.io/library/pause:1"
-PACKAGES: Final = {"etcd": "etcd-server", "/usr/lib/cni/bridge": "containernetworking-plugins", "containerd": "containerd", "runc": "runc"}
+PACKAGES: Final = {
+    "etcd": "etcd-server",
+    "/usr/lib/cni/bridge": "containernetworking-plugins",
+    "containerd": "containerd",
+    "runc": "runc",
+}
 
 _NETWORK: Final = {
-    "cniVersion": "0.4.0", "name": "pods",
+    "cniVersion": "0.4.0",
+    "name": "pods",
     "plugins": [
         {
-            "type": "bridge", "bridge": BRIDGE, "isGateway": True, "ipMasq": False, "hairpinMode": True,
+            "type": "bridge",
+            "bridge": BRIDGE,
+            "isGateway": True,
+            "ipMasq": False,
+            "hairpinMode": True,
             "ipam": {"type": "host-local", "ranges": [[{"subnet": PODS}]], "routes": [{"dst": "10.0.0.0/8"}]},
         },
         {"type": "portmap", "capabilities": {"portMappings": True}},
     ],
-}  # fmt: skip
+}
 # restrict_oom_score_adj: in a sandbox without CAP_SYS_RESOURCE containers do not start otherwise.
 _CONTAINERD: Final = """version = 2
 root = "{root}/images"
@@ -56,19 +67,33 @@ state = "{root}/containerd"
     runtime_type = "io.containerd.runc.v2"
 """
 _KUBELET: Final = {
-    "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
-    "failCgroupV1": False, "cgroupDriver": "cgroupfs", "cgroupsPerQOS": False, "enforceNodeAllocatable": [], "failSwapOn": False,
-    "address": NODE_ADDRESS, "healthzBindAddress": "127.0.0.1", "makeIPTablesUtilChains": False, "resolvConf": "",
-    "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}}, "authorization": {"mode": "AlwaysAllow"},
-    "clusterDNS": [NODE_ADDRESS], "clusterDomain": "cluster.local",
+    "apiVersion": "kubelet.config.k8s.io/v1beta1",
+    "kind": "KubeletConfiguration",
+    "failCgroupV1": False,
+    "cgroupDriver": "cgroupfs",
+    "cgroupsPerQOS": False,
+    "enforceNodeAllocatable": [],
+    "failSwapOn": False,
+    "address": NODE_ADDRESS,
+    "healthzBindAddress": "127.0.0.1",
+    "makeIPTablesUtilChains": False,
+    "resolvConf": "",
+    "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+    "authorization": {"mode": "AlwaysAllow"},
+    "clusterDNS": [NODE_ADDRESS],
+    "clusterDomain": "cluster.local",
     "evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%", "memory.available": "50Mi"},
-}  # fmt: skip
+}
 # Both ends of a connection may be on the one bridge: masqueraded, the answers come back through this host.
 _PROXY: Final = {
-    "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
-    "mode": "iptables", "clusterCIDR": PODS, "hostnameOverride": NODE, "iptables": {"masqueradeAll": True},
+    "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+    "kind": "KubeProxyConfiguration",
+    "mode": "iptables",
+    "clusterCIDR": PODS,
+    "hostnameOverride": NODE,
+    "iptables": {"masqueradeAll": True},
     "conntrack": {"maxPerCore": 0, "min": 0},
-}  # fmt: skip
+}
 _NAMES: Final = """.:53 {{
   bind {address}
   kubernetes cluster.local {{
@@ -116,10 +141,22 @@ class Cluster:
     def _start_api(self) -> None:
         etcd, peers = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._etcd_peer_port}"
         self._run(
-            "etcd", "/usr/bin/etcd", "--data-dir", f"{self.directory}/etcd", "--unsafe-no-fsync",
-            "--listen-client-urls", etcd, "--advertise-client-urls", etcd, "--listen-peer-urls", peers,
-            "--initial-advertise-peer-urls", peers, "--initial-cluster", f"default={peers}",
-        )  # fmt: skip
+            "etcd",
+            "/usr/bin/etcd",
+            "--data-dir",
+            f"{self.directory}/etcd",
+            "--unsafe-no-fsync",
+            "--listen-client-urls",
+            etcd,
+            "--advertise-client-urls",
+            etcd,
+            "--listen-peer-urls",
+            peers,
+            "--initial-advertise-peer-urls",
+            peers,
+            "--initial-cluster",
+            f"default={peers}",
+        )
         keys = self.certificate.parent
         keys.mkdir()
         private, public, tokens = keys / "accounts.key", keys / "accounts.pub", keys / "tokens.csv"
@@ -127,20 +164,44 @@ class Cluster:
         subprocess.run(["openssl", "rsa", "-in", private, "-pubout", "-out", public], check=True, capture_output=True)
         tokens.write_text(f"{self.token},admin,admin,system:masters\n")
         api = self._run(
-            "kube-apiserver", BINARIES / "kube-apiserver", "--etcd-servers", etcd, "--bind-address", NODE_ADDRESS,
-            "--advertise-address", NODE_ADDRESS, "--secure-port", str(self._port),
-            "--cert-dir", str(keys), "--token-auth-file", str(tokens),
-            "--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", str(public),
-            "--service-account-signing-key-file", str(private), "--authorization-mode", "Node,RBAC", "--allow-privileged",
-            "--service-cluster-ip-range", SERVICES,
-            "--runtime-config", "admissionregistration.k8s.io/v1beta1=true", "--kubelet-preferred-address-types", "InternalIP",
-        )  # fmt: skip
+            "kube-apiserver",
+            BINARIES / "kube-apiserver",
+            "--etcd-servers",
+            etcd,
+            "--bind-address",
+            NODE_ADDRESS,
+            "--advertise-address",
+            NODE_ADDRESS,
+            "--secure-port",
+            str(self._port),
+            "--cert-dir",
+            str(keys),
+            "--token-auth-file",
+            str(tokens),
+            "--service-account-issuer",
+            "https://kubernetes.default.svc",
+            "--service-account-key-file",
+            str(public),
+            "--service-account-signing-key-file",
+            str(private),
+            "--authorization-mode",
+            "Node,RBAC",
+            "--allow-privileged",
+            "--service-cluster-ip-range",
+            SERVICES,
+            "--runtime-config",
+            "admissionregistration.k8s.io/v1beta1=true",
+            "--kubelet-preferred-address-types",
+            "InternalIP",
+        )
         config = {
-            "apiVersion": "v1", "kind": "Config", "current-context": "this",
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "this",
             "clusters": [{"name": "this", "cluster": {"server": self.address, "insecure-skip-tls-verify": True}}],
             "users": [{"name": "admin", "user": {"token": self.token}}],
             "contexts": [{"name": "this", "context": {"cluster": "this", "user": "admin"}}],
-        }  # fmt: skip
+        }
         self._kubeconfig.write_text(yaml.safe_dump(config))
         api.wait_until(self._is_ready, 120)
         controllers = ("--service-account-private-key-file", str(private), "--root-ca-file", str(self.certificate))
@@ -153,12 +214,18 @@ class Cluster:
 
     def _has_node(self) -> bool:
         nodes = self.items("node")
-        return bool(nodes) and any(one["type"] == "Ready" and one["status"] == "True" for one in nodes[0]["status"]["conditions"])
+        return bool(nodes) and any(
+            one["type"] == "Ready" and one["status"] == "True" for one in nodes[0]["status"]["conditions"]
+        )
 
     def _take_address(self) -> None:
         """The node's: for the API, the kubelet and the name server, which pods are to reach."""
         if subprocess.run(["ip", "link", "show", "kubernetes1"], capture_output=True, check=False).returncode:
-            for command in ("link add kubernetes1 type bridge", f"addr add {NODE_ADDRESS}/32 dev kubernetes1", "link set kubernetes1 up"):
+            for command in (
+                "link add kubernetes1 type bridge",
+                f"addr add {NODE_ADDRESS}/32 dev kubernetes1",
+                "link set kubernetes1 up",
+            ):
                 subprocess.run(["ip", *command.split()], check=True)
 
     def _start_node(self) -> None:
@@ -173,9 +240,19 @@ class Cluster:
         self._make_pause()
         kubelet = {**_KUBELET, "containerRuntimeEndpoint": f"unix://{self._socket}"}
         self._run(
-            "kubelet", BINARIES / "kubelet", "--config", self._write("kubelet.yaml", kubelet), "--kubeconfig", str(self._kubeconfig),
-            "--root-dir", f"{self.directory}/kubelet", "--hostname-override", NODE, "--node-ip", NODE_ADDRESS,
-        )  # fmt: skip
+            "kubelet",
+            BINARIES / "kubelet",
+            "--config",
+            self._write("kubelet.yaml", kubelet),
+            "--kubeconfig",
+            str(self._kubeconfig),
+            "--root-dir",
+            f"{self.directory}/kubelet",
+            "--hostname-override",
+            NODE,
+            "--node-ip",
+            NODE_ADDRESS,
+        )
         health, metrics = (f"127.0.0.1:{port}" for port in free_ports(2))
         connection = {"kubeconfig": str(self._kubeconfig)}
         proxy = {**_PROXY, "clientConnection": connection, "healthzBindAddress": health, "metricsBindAddress": metrics}
@@ -194,9 +271,12 @@ class Cluster:
         at.mkdir()
         (at / "main.go").write_text(
             'package main\n\nimport (\n\t"os"\n\t"os/signal"\n\t"syscall"\n)\n\nfunc main() {\n'
-            "\tended := make(chan os.Signal, 1)\n\tsignal.Notify(ended, syscall.SIGTERM, syscall.SIGINT)\n\t<-ended\n}\n"
+            "\tended := make(chan os.Signal, 1)\n\tsignal.Notify(ended, syscall.SIGTERM, "
+            "syscall.SIGINT)\n\t<-ended\n}\n"
         )
-        subprocess.run(["go", "build", "-o", "pause", "main.go"], cwd=at, check=True, env={**os.environ, "CGO_ENABLED": "0"})
+        subprocess.run(
+            ["go", "build", "-o", "pause", "main.go"], cwd=at, check=True, env={**os.environ, "CGO_ENABLED": "0"}
+        )
         (at / "Dockerfile").write_text('FROM scratch\nCOPY pause /pause\nENTRYPOINT ["/pause"]\n')
         docker("build", "-q", "-t", "pause:1", str(at))
         self.load("pause:1")
@@ -205,12 +285,17 @@ class Cluster:
         """Give the node an image of this machine's Docker engine."""
         saved = subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE)
         subprocess.run(
-            ["ctr", "-a", self._socket, "-n", "k8s.io", "images", "import", "-"], stdin=saved.stdout, check=True, capture_output=True
+            ["ctr", "-a", self._socket, "-n", "k8s.io", "images", "import", "-"],
+            stdin=saved.stdout,
+            check=True,
+            capture_output=True,
         )
         assert saved.wait() == 0
 
     def stop(self) -> None:
-        with contextlib.suppress(RuntimeError, AssertionError, OSError, subprocess.SubprocessError):  # whatever was started is to end
+        with contextlib.suppress(
+            RuntimeError, AssertionError, OSError, subprocess.SubprocessError
+        ):  # whatever was started is to end
             for kind in ("statefulset", "pod"):
                 self.kubectl("delete", kind, "--all", "--all-namespaces", "--grace-period=0", "--force", "--wait=false")
             wait_for(lambda: not self._containers())
@@ -263,29 +348,47 @@ class Cluster:
     def wait(self, what: str, namespace: str, *pods: str, seconds: float = 180) -> None:
         """`what` is a condition, as in condition=Ready."""
         try:
-            self.kubectl("wait", f"--for={what}", f"--timeout={seconds:.0f}s", "-n", namespace, *pods, seconds=seconds + 30)
+            self.kubectl(
+                "wait", f"--for={what}", f"--timeout={seconds:.0f}s", "-n", namespace, *pods, seconds=seconds + 30
+            )
         except RuntimeError as failure:
             raise RuntimeError(f"{failure}\n{self.told(namespace)}") from failure
 
     def told(self, namespace: str) -> str:
         """What a person would look at when something does not start."""
-        said = [self.kubectl("get", "pods", "-n", namespace, "-o", "wide"), self.kubectl("get", "events", "-n", namespace)[-4_000:]]
+        said = [
+            self.kubectl("get", "pods", "-n", namespace, "-o", "wide"),
+            self.kubectl("get", "events", "-n", namespace)[-4_000:],
+        ]
         for pod in self.items("pod", "-n", namespace):
             for one in [*pod["status"].get("initContainerStatuses", ()), *pod["status"].get("containerStatuses", ())]:
                 logs = self._ask(
-                    "kubectl", ("logs", pod["metadata"]["name"], "-n", namespace, "-c", one["name"], "--tail=30"), "", 30, (0, 1)
+                    "kubectl",
+                    ("logs", pod["metadata"]["name"], "-n", namespace, "-c", one["name"], "--tail=30"),
+                    "",
+                    30,
+                    (0, 1),
                 )
                 said.append(f"--- {pod['metadata']['name']} {one['name']}\n{logs}")
         return "\n".join(said)
 
-    def _ask(self, program: str, arguments: Sequence[str], given: str, seconds: float, expected: Sequence[int] = (0,)) -> str:
+    def _ask(
+        self, program: str, arguments: Sequence[str], given: str, seconds: float, expected: Sequence[int] = (0,)
+    ) -> str:
         environment = {**os.environ, "KUBECONFIG": str(self._kubeconfig)}
         done = subprocess.run(
-            [BINARIES / program, *arguments], input=given, capture_output=True, text=True, timeout=seconds, env=environment, check=False
+            [BINARIES / program, *arguments],
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            env=environment,
+            check=False,
         )
         if done.returncode not in expected:
             raise RuntimeError(
-                f"{program} {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout[-4_000:]}\n{done.stderr[-4_000:]}"
+                f"{program} {' '.join(arguments)} ended with "
+                f"{done.returncode}:\n{done.stdout[-4_000:]}\n{done.stderr[-4_000:]}"
             )
         return done.stdout
 

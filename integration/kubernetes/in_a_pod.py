@@ -1,7 +1,7 @@
 """What the tests run in pods: applications with Kafka clients.
 
-load BOOTSTRAP TOPIC PARTITIONS DIRECTORY   until DIRECTORY has a file `stop`; when records flow there is a file `flows`, and in the end
-                                            what its applications saw is in `result.json`
+load BOOTSTRAP TOPIC PARTITIONS DIRECTORY   until DIRECTORY has a file `stop`; when records flow there is a file
+                                            `flows`, and in the end what its applications saw is in `result.json`
 fill BOOTSTRAP TOPIC                        writes a thousand records
 spark BOOTSTRAP TOPIC TARGET                a Spark job that copies a topic and compares the copy
 """
@@ -45,7 +45,12 @@ def spark(bootstrap: str, topic: str, target: str) -> None:
     def read(name: str) -> list[str]:
         options = {"kafka.bootstrap.servers": bootstrap, "subscribe": name, "startingOffsets": "earliest"}
         return sorted(
-            row.value for row in session.read.format("kafka").options(**options).load().selectExpr("string(value) AS value").collect()
+            row.value
+            for row in session.read.format("kafka")
+            .options(**options)
+            .load()
+            .selectExpr("string(value) AS value")
+            .collect()
         )
 
     source = session.read.format("kafka").options(**{"kafka.bootstrap.servers": bootstrap, "subscribe": topic}).load()

@@ -16,7 +16,14 @@ from typing import Final
 import httpx
 
 from integration.launcher.process import STARTS_WITHIN, Restartable, Server, free_port
-from integration.launcher.pulsar import DEFAULT_VERSION, LAPTOP_SETTINGS, SIDECAR_SETTINGS, answers, java, write_settings
+from integration.launcher.pulsar import (
+    DEFAULT_VERSION,
+    LAPTOP_SETTINGS,
+    SIDECAR_SETTINGS,
+    answers,
+    java,
+    write_settings,
+)
 from integration.support import admin
 
 _HEAP: Final = "-Xmx512m"
@@ -49,10 +56,17 @@ class Broker(Restartable):
         if self.listener_ports:
             del settings["advertisedAddress"]  # Pulsar takes either
             ports = {"internal": self.port, **self.listener_ports}
-            settings["advertisedListeners"] = ",".join(f"{name}:pulsar://127.0.0.1:{port}" for name, port in ports.items())
+            settings["advertisedListeners"] = ",".join(
+                f"{name}:pulsar://127.0.0.1:{port}" for name, port in ports.items()
+            )
             settings["internalListenerName"] = "internal"
         write_settings(config, settings)
-        command = [*java(DEFAULT_VERSION, self._directory, _HEAP), "org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", str(config)]
+        command = [
+            *java(DEFAULT_VERSION, self._directory, _HEAP),
+            "org.apache.pulsar.PulsarBrokerStarter",
+            "--broker-conf",
+            str(config),
+        ]
         self._server = Server(self._name, command, self._directory / f"{self._name}.log")
 
     def wait(self) -> None:
@@ -77,7 +91,10 @@ class TwoBrokers:
             "loadBalancerAutoBundleSplitEnabled": "false",
             **more,
         }
-        self.brokers = (Broker(directory, "broker-1", settings, listeners), Broker(directory, "broker-2", settings, listeners))
+        self.brokers = (
+            Broker(directory, "broker-1", settings, listeners),
+            Broker(directory, "broker-2", settings, listeners),
+        )
 
     @property
     def url(self) -> str:
@@ -99,15 +116,36 @@ class TwoBrokers:
     def _start_storage(self) -> None:
         bookie_port = str(free_port())
         config = self._directory / "storage.conf"
-        settings = {**LAPTOP_SETTINGS, "zookeeperServers": self._zookeeper, "configurationStoreServers": self._zookeeper}
-        settings |= {"bookiePort": bookie_port, "httpServerPort": str(free_port()), "prometheusStatsHttpPort": str(free_port())}
+        settings = {
+            **LAPTOP_SETTINGS,
+            "zookeeperServers": self._zookeeper,
+            "configurationStoreServers": self._zookeeper,
+        }
+        settings |= {
+            "bookiePort": bookie_port,
+            "httpServerPort": str(free_port()),
+            "prometheusStatsHttpPort": str(free_port()),
+        }
         write_settings(config, settings)
         command = [
-            *java(DEFAULT_VERSION, self._directory, _HEAP), "org.apache.pulsar.PulsarStandaloneStarter", "--config", str(config),
-            "-nfw", "-nss", "--no-broker", "-a", "127.0.0.1", "--zookeeper-port", self._zookeeper.rpartition(":")[2],
-            "--zookeeper-dir", str(self._directory / "zookeeper"),
-            "--bookkeeper-port", bookie_port, "--bookkeeper-dir", str(self._directory / "bookkeeper"),
-        ]  # fmt: skip
+            *java(DEFAULT_VERSION, self._directory, _HEAP),
+            "org.apache.pulsar.PulsarStandaloneStarter",
+            "--config",
+            str(config),
+            "-nfw",
+            "-nss",
+            "--no-broker",
+            "-a",
+            "127.0.0.1",
+            "--zookeeper-port",
+            self._zookeeper.rpartition(":")[2],
+            "--zookeeper-dir",
+            str(self._directory / "zookeeper"),
+            "--bookkeeper-port",
+            bookie_port,
+            "--bookkeeper-dir",
+            str(self._directory / "bookkeeper"),
+        ]
         log = self._directory / "storage.log"
         self._storage = Server("ZooKeeper and the bookie", command, log, env={"PULSAR_STANDALONE_USE_ZOOKEEPER": "1"})
         self._storage.wait_until(lambda: "Local BK[0] started" in log.read_text())
@@ -115,13 +153,26 @@ class TwoBrokers:
     def _set_up_metadata(self) -> None:
         first = self.brokers[0]
         command = [
-            *java(DEFAULT_VERSION, self._directory, "-Xmx256m"), "org.apache.pulsar.PulsarClusterMetadataSetup", "-c", "two",
-            "-md", f"zk:{self._zookeeper}", "-cms", f"zk:{self._zookeeper}",
-            "-uw", f"http://{first.web_address}", "-ub", f"pulsar://{first.address}",
-        ]  # fmt: skip
-        done = subprocess.run(command, capture_output=True, text=True, timeout=STARTS_WITHIN, check=False, env={**os.environ})
+            *java(DEFAULT_VERSION, self._directory, "-Xmx256m"),
+            "org.apache.pulsar.PulsarClusterMetadataSetup",
+            "-c",
+            "two",
+            "-md",
+            f"zk:{self._zookeeper}",
+            "-cms",
+            f"zk:{self._zookeeper}",
+            "-uw",
+            f"http://{first.web_address}",
+            "-ub",
+            f"pulsar://{first.address}",
+        ]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=STARTS_WITHIN, check=False, env={**os.environ}
+        )
         if done.returncode:
-            raise SystemExit(f"the metadata of two brokers could not be set up:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+            raise SystemExit(
+                f"the metadata of two brokers could not be set up:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            )
 
     # --- who serves what
 
@@ -130,7 +181,9 @@ class TwoBrokers:
         failure: httpx.TransportError | None = None
         for broker in self.brokers:
             try:
-                return admin(method, f"http://{broker.web_address}/{path}", None if body is None else json.dumps(body).encode())
+                return admin(
+                    method, f"http://{broker.web_address}/{path}", None if body is None else json.dumps(body).encode()
+                )
             except httpx.TransportError as error:
                 failure = error
         assert failure is not None
@@ -150,7 +203,9 @@ class TwoBrokers:
         while self.owner(topic) is before:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{topic} did not move to {other.address}")
-            self.admin("PUT", f"admin/v2/namespaces/public/default/{bundle}/unload?destinationBroker={other.web_address}")
+            self.admin(
+                "PUT", f"admin/v2/namespaces/public/default/{bundle}/unload?destinationBroker={other.web_address}"
+            )
             time.sleep(0.2)
 
     def stop(self) -> None:

@@ -38,7 +38,8 @@ def _dependency(spec: str, extra: str = "") -> str:
 
 def _pom(bundle: Bundle) -> str:
     excluded = "".join(
-        "<exclusion><groupId>{}</groupId><artifactId>{}</artifactId></exclusion>".format(*spec.split(":")) for spec in bundle.without
+        "<exclusion><groupId>{}</groupId><artifactId>{}</artifactId></exclusion>".format(*spec.split(":"))
+        for spec in bundle.without
     )
     exclusions = f"<exclusions>{excluded}</exclusions>" if excluded else ""
     return _POM.format(
@@ -63,7 +64,15 @@ def class_path(bundle: Bundle) -> str:
     pom.write_text(pom_text)
     fresh = kept.with_suffix(".new")
     _run_maven(
-        ["mvn", "-B", "-f", str(pom), "dependency:build-classpath", "-DincludeScope=runtime", f"-Dmdep.outputFile={fresh}"],
+        [
+            "mvn",
+            "-B",
+            "-f",
+            str(pom),
+            "dependency:build-classpath",
+            "-DincludeScope=runtime",
+            f"-Dmdep.outputFile={fresh}",
+        ],
         bundle.name,
     )
     fresh.replace(kept)
@@ -83,7 +92,11 @@ def _run_maven(command: list[str], name: str) -> None:
             if "Downloaded" in line and ".jar" in line:
                 arrived += 1
                 if live or arrived % 50 == 0:
-                    print(f"  {name}: {arrived} jars, {time.monotonic() - begun:.0f} s", file=sys.stderr, end="\r" if live else "\n")
+                    print(
+                        f"  {name}: {arrived} jars, {time.monotonic() - begun:.0f} s",
+                        file=sys.stderr,
+                        end="\r" if live else "\n",
+                    )
     if maven.returncode:
         raise SystemExit(f"Maven could not resolve {name}:\n" + "\n".join(tail))
     print(f"  {name}: jars ready after {time.monotonic() - begun:.0f} s ({arrived} downloaded)", file=sys.stderr)

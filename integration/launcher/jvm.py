@@ -1,7 +1,7 @@
 """How a JVM is started: one that lives for seconds differs from one that is measured.
 
-Most of the processor time of the tests was JVMs that start. One that lives for seconds takes its classes from an archive
-(AppCDS: half of a start is loading and verifying classes) and is compiled by C1 alone, which is done sooner.
+Most of the processor time of the tests was JVMs that start. One that lives for seconds takes its classes from an
+archive (AppCDS: half of a start is loading and verifying classes) and is compiled by C1 alone, which is done sooner.
 """
 
 from __future__ import annotations

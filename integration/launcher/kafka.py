@@ -21,6 +21,7 @@ OLDER_VERSIONS: Final = ("3.2.3", "3.9.1")
 
 
 _STORE_PASSWORD: Final = "changeit"  # noqa: S105
+_LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 def tools(version: str = VERSION) -> Bundle:
@@ -34,11 +35,15 @@ def tools(version: str = VERSION) -> Bundle:
     )
 
 
-STREAMS: Final = Bundle(name=f"kafka-streams-{VERSION}", jars=(f"org.apache.kafka:kafka-streams:{VERSION}", "org.slf4j:slf4j-nop:1.7.36"))
+STREAMS: Final = Bundle(
+    name=f"kafka-streams-{VERSION}", jars=(f"org.apache.kafka:kafka-streams:{VERSION}", "org.slf4j:slf4j-nop:1.7.36")
+)
 
 
 def java(version: str = VERSION, flags: Sequence[str] | None = None) -> list[str]:
-    """The start of a command line that runs one of Kafka's command line classes; without `flags`, in a JVM that lives for seconds."""
+    """The start of a command line that runs one of Kafka's command line classes; without `flags`, in a JVM that lives
+    for seconds.
+    """
     if flags is None:
         flags = short_lived_tool(tools(version))
     return ["java", "-Xmx256m", *flags, "-cp", class_path(tools(version))]
@@ -50,7 +55,9 @@ def _host(version: str) -> ToolHost:
     return ToolHost(java_program("ToolHost", tools(version), flags))
 
 
-def java_tool(name: str, *arguments: str, stdin: str = "", seconds: float = 60, version: str = VERSION) -> subprocess.CompletedProcess[str]:
+def java_tool(
+    name: str, *arguments: str, stdin: str = "", seconds: float = 60, version: str = VERSION
+) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's command line classes to its end, in a JVM that is there already."""
     return _host(version).run((name, *arguments), stdin, seconds)
 
@@ -68,7 +75,9 @@ def measured_java_tool(name: str, *arguments: str, seconds: float) -> subprocess
 
 
 class KafkaNode(Restartable):
-    """One KRaft node, broker and controller in one, on free ports: for anybody, and with TLS for who has the password."""
+    """One KRaft node, broker and controller in one, on free ports: for anybody, and with TLS for who has the
+    password.
+    """
 
     USER = "mover"
     PASSWORD = "of the mover"  # noqa: S105
@@ -105,7 +114,7 @@ listeners=PLAINTEXT://127.0.0.1:{self.port},SECURED://{self.secured_address},CON
 advertised.listeners=PLAINTEXT://127.0.0.1:{self.port},SECURED://{self.secured_address}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SECURED:SASL_SSL,CONTROLLER:PLAINTEXT
 sasl.enabled.mechanisms={self.MECHANISM}
-listener.name.secured.{self.MECHANISM.lower()}.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.secured.{self.MECHANISM.lower()}.sasl.jaas.config={_LOGIN_MODULE} required;
 listener.name.secured.ssl.keystore.location={self._key_store}
 listener.name.secured.ssl.keystore.password={_STORE_PASSWORD}
 controller.listener.names=CONTROLLER

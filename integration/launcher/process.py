@@ -35,7 +35,8 @@ JVM_OPENS: Final = tuple(
 )
 
 
-# Below those that a system gives to outgoing connections (from 32768 on): a server that is down for a moment finds its own again.
+# Below those that a system gives to outgoing connections (from 32768 on): a server that is down for a moment finds its
+# own again.
 _PORTS: Final = range(12_000, 32_000)
 _WINDOW: Final = 1_000
 _given = itertools.count()
@@ -84,7 +85,8 @@ def port_is_taken(port: int) -> bool:
         return False
 
 
-# A broker needs 12 s of processor time to start. One did not get them within 90 s while a fleet under load kept both cores busy.
+# A broker needs 12 s of processor time to start. One did not get them within 90 s while a fleet under load kept both
+# cores busy.
 STARTS_WITHIN: Final = 300.0
 
 
@@ -106,7 +108,8 @@ class Server:
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as out:
-            # A session of its own: Ctrl-C at a terminal reaches the launcher alone, which then stops its servers in order.
+            # A session of its own: Ctrl-C at a terminal reaches the launcher alone, which then stops its servers in
+            # order.
             self._process = subprocess.Popen(
                 command,
                 stdout=out,
@@ -150,7 +153,8 @@ class Server:
     def kill(self) -> int:
         """Between two system calls.
 
-        SIGKILL cuts a write short. A bookie takes for an entry what its journal has of it by then, and that ledger never opens again.
+        SIGKILL cuts a write short. A bookie takes for an entry what its journal has of it by then, and that ledger
+        never opens again.
         """
         self.signal(signal.SIGSTOP)
         deadline = time.monotonic() + STANDS_WITHIN
@@ -163,7 +167,9 @@ class Server:
 def _stands_still(pid: int) -> bool:
     """All threads of a process."""
     with contextlib.suppress(OSError):  # a thread, or the process, has ended meanwhile
-        return all(stat.read_text().rpartition(")")[2].split()[0] in "TZX" for stat in Path(f"/proc/{pid}/task").glob("*/stat"))
+        return all(
+            stat.read_text().rpartition(")")[2].split()[0] in "TZX" for stat in Path(f"/proc/{pid}/task").glob("*/stat")
+        )
     return False
 
 

@@ -18,7 +18,13 @@ from integration.launcher.jars import CACHE, ROOT, Bundle, class_path
 
 SOURCES: Final = ROOT / "integration" / "programs"
 # What each needs to be there. None of it is part of the project's setup.
-TOOLS: Final = {"kafkajs": ("node", "npm"), "sarama": ("go",), "franz": ("go",), "copy-sarama": ("go",), "copy-franz": ("go",)}
+TOOLS: Final = {
+    "kafkajs": ("node", "npm"),
+    "sarama": ("go",),
+    "franz": ("go",),
+    "copy-sarama": ("go",),
+    "copy-franz": ("go",),
+}
 
 
 def available(client: str) -> bool:

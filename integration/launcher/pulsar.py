@@ -22,7 +22,8 @@ from integration.launcher.process import JVM_OPENS, STARTS_WITHIN, Restartable, 
 DEFAULT_VERSION: Final = "4.2.4"
 
 INTERCEPTORS: Final = ",".join(
-    "org.apache.pulsar.common.intercept." + name for name in ("AppendIndexMetadataInterceptor", "AppendBrokerTimestampMetadataInterceptor")
+    "org.apache.pulsar.common.intercept." + name
+    for name in ("AppendIndexMetadataInterceptor", "AppendBrokerTimestampMetadataInterceptor")
 )
 
 # What the sidecar needs of a broker, and nothing else that differs from Pulsar's own defaults.
@@ -56,7 +57,8 @@ LAPTOP_SETTINGS: Final[dict[str, str]] = {
     "journalWriteData": "true",
     "journalMaxGroupWaitMSec": "1",
     "numJournalCallbackThreads": "2",
-    "nettyMaxFrameSizeBytes": "5253120",  # as in Pulsar's bookkeeper.conf: an entry of maxMessageSize and what is around it
+    # As in Pulsar's bookkeeper.conf: an entry of maxMessageSize and what is around it
+    "nettyMaxFrameSizeBytes": "5253120",
     "dbStorage_writeCacheMaxSizeMb": "64",
     "dbStorage_readAheadCacheMaxSizeMb": "32",
     "dbStorage_rocksDB_blockCacheSize": "16777216",
@@ -71,10 +73,11 @@ LAPTOP_SETTINGS: Final[dict[str, str]] = {
 
 JVM_FLAGS: Final = (
     "-XX:MaxDirectMemorySize=1g",
-    "-Dio.netty.tryReflectionSetAccessible=true", "-Djute.maxbuffer=10485760",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Djute.maxbuffer=10485760",
     "-Dorg.apache.pulsar.shade.io.netty.tryReflectionSetAccessible=true",
     *JVM_OPENS,
-)  # fmt: skip
+)
 
 LOG4J: Final = """<Configuration status="WARN"><Appenders><Console name="C" target="SYSTEM_OUT">
 <PatternLayout pattern="%d{HH:mm:ss.SSS} %-5level %logger{1} - %msg%n"/></Console></Appenders>
@@ -82,8 +85,8 @@ LOG4J: Final = """<Configuration status="WARN"><Appenders><Console name="C" targ
 """
 
 
-# Of a health check a broker takes seconds where the machine is busy, and it goes on with one that nobody waits for any more: many of them
-# together kept a broker from becoming ready for a minute.
+# Of a health check a broker takes seconds where the machine is busy, and it goes on with one that nobody waits for any
+# more: many of them together kept a broker from becoming ready for a minute.
 ANSWER_SECONDS: Final = 20.0
 
 
@@ -106,7 +109,9 @@ def bundle(version: str) -> Bundle:
 
 
 # Maven Central has this version of it and no other; it serves brokers of 4.2 too.
-OFFLOADER: Final = Bundle(name="offloader", jars=("org.apache.pulsar:tiered-storage-file-system:4.0.6",), without=("*:*",))
+OFFLOADER: Final = Bundle(
+    name="offloader", jars=("org.apache.pulsar:tiered-storage-file-system:4.0.6",), without=("*:*",)
+)
 
 
 def write_settings(path: Path, settings: dict[str, str]) -> None:
@@ -114,7 +119,9 @@ def write_settings(path: Path, settings: dict[str, str]) -> None:
 
 
 def java(version: str, directory: Path, heap: str = "-Xmx768m", flags: Sequence[str] | None = None) -> list[str]:
-    """The start of a command line that runs a class of this Pulsar version; without `flags`, in a JVM that lives for seconds."""
+    """The start of a command line that runs a class of this Pulsar version; without `flags`, in a JVM that lives for
+    seconds.
+    """
     if flags is None:
         flags = short_lived_server(bundle(version))
     log4j = directory / "log4j2.xml"
@@ -124,7 +131,10 @@ def java(version: str, directory: Path, heap: str = "-Xmx768m", flags: Sequence[
 
 
 def answers(url: str) -> bool:
-    with contextlib.suppress(OSError, urllib.error.URLError), urllib.request.urlopen(url, timeout=ANSWER_SECONDS) as response:  # noqa: S310
+    with (
+        contextlib.suppress(OSError, urllib.error.URLError),
+        urllib.request.urlopen(url, timeout=ANSWER_SECONDS) as response,  # noqa: S310
+    ):
         return bool(response.status == 200)
     return False
 
@@ -133,9 +143,16 @@ class Standalone(Restartable):
     """One broker, one bookie, one metadata store, in one JVM."""
 
     def __init__(
-        self, directory: Path, *, version: str = DEFAULT_VERSION, port: int = 0, web_port: int = 0,
-        settings: dict[str, str] | None = None, without: tuple[str, ...] = (), jvm: Sequence[str] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        directory: Path,
+        *,
+        version: str = DEFAULT_VERSION,
+        port: int = 0,
+        web_port: int = 0,
+        settings: dict[str, str] | None = None,
+        without: tuple[str, ...] = (),
+        jvm: Sequence[str] | None = None,
+    ) -> None:
         """`jvm`: flags of one that is measured (`LONG_LIVED`), or that does something besides."""
         self.directory = directory
         self.version = version
@@ -180,14 +197,28 @@ class Standalone(Restartable):
             "prometheusStatsHttpPort": str(free_port()),
         }
         arguments = ["--config", str(config), "-nfw", "-nss", "-a", "127.0.0.1"]
-        arguments += ["--bookkeeper-port", str(self._bookie_port), "--bookkeeper-dir", str(self.directory / "bookkeeper")]
+        arguments += [
+            "--bookkeeper-port",
+            str(self._bookie_port),
+            "--bookkeeper-dir",
+            str(self.directory / "bookkeeper"),
+        ]
         if version_tuple(self.version) < (2, 11):
             settings["zookeeperServers"] = settings["configurationStoreServers"] = f"127.0.0.1:{self._zookeeper_port}"
-            arguments += ["--zookeeper-port", str(self._zookeeper_port), "--zookeeper-dir", str(self.directory / "zookeeper")]
+            arguments += [
+                "--zookeeper-port",
+                str(self._zookeeper_port),
+                "--zookeeper-dir",
+                str(self.directory / "zookeeper"),
+            ]
         else:
             arguments += ["--metadata-dir", str(self.directory / "metadata")]
         write_settings(config, settings)
-        command = [*java(self.version, self.directory, flags=self._jvm), "org.apache.pulsar.PulsarStandaloneStarter", *arguments]
+        command = [
+            *java(self.version, self.directory, flags=self._jvm),
+            "org.apache.pulsar.PulsarStandaloneStarter",
+            *arguments,
+        ]
         self._server = Server(f"Pulsar {self.version}", command, self.log, env={"PULSAR_LOG_CONF": "log4j2.xml"})
         try:
             self._server.wait_until(self._ready, seconds)
@@ -196,7 +227,9 @@ class Standalone(Restartable):
             raise
 
     def _ready(self) -> bool:
-        return answers(f"{self.admin_url}/admin/v2/brokers/health") and answers(f"{self.admin_url}/admin/v2/namespaces/public/default")
+        return answers(f"{self.admin_url}/admin/v2/brokers/health") and answers(
+            f"{self.admin_url}/admin/v2/namespaces/public/default"
+        )
 
 
 def version_from_environment() -> str:

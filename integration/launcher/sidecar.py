@@ -60,7 +60,9 @@ class SidecarProcess(Restartable):
 
     def complaints(self) -> list[str]:
         """Lines that no log may have, whatever is done to a sidecar."""
-        return [line for line in self.log.read_text(errors="replace").splitlines() if "ALARM" in line or "Traceback" in line]
+        return [
+            line for line in self.log.read_text(errors="replace").splitlines() if "ALARM" in line or "Traceback" in line
+        ]
 
     def shards_led(self) -> set[str]:
         """The partitions of internal topics that it coordinates, as its log tells."""

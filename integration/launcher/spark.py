@@ -20,7 +20,11 @@ CONNECTOR: Final = Bundle(
     name=f"spark-sql-kafka-{VERSION}",
     jars=(f"org.apache.spark:spark-sql-kafka-0-10_2.13:{VERSION}",),
     # Part of Spark itself; a second copy on the class path would only get in its way.
-    without=("org.apache.hadoop:hadoop-client-runtime", "org.apache.hadoop:hadoop-client-api", "org.scala-lang:scala-library"),
+    without=(
+        "org.apache.hadoop:hadoop-client-runtime",
+        "org.apache.hadoop:hadoop-client-api",
+        "org.scala-lang:scala-library",
+    ),
 )
 ICEBERG: Final = Bundle(name="iceberg-1.10.0", jars=("org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",))
 
@@ -71,7 +75,13 @@ class SparkCluster:
 
     def _daemon(self, name: str, kind: str, *arguments: str) -> Server:
         home = Path(pyspark.__file__).parent
-        command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *arguments, "--webui-port", str(free_port())]
+        command = [
+            str(home / "bin" / "spark-class"),
+            f"org.apache.spark.deploy.{kind}",
+            *arguments,
+            "--webui-port",
+            str(free_port()),
+        ]
         environment = {
             "SPARK_HOME": str(home),
             "SPARK_DAEMON_MEMORY": "256m",

@@ -24,7 +24,9 @@ class ToolHost:
         """As `subprocess.run`. A command that takes too long takes the JVM with it."""
         with self._lock:
             if self._process is None or self._process.poll() is not None:
-                self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=-1)
+                self._process = subprocess.Popen(
+                    self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=-1
+                )
             process = self._process
             took_too_long = threading.Event()
 
@@ -45,7 +47,9 @@ class ToolHost:
             finally:
                 timer.cancel()
 
-    def _exchange(self, process: subprocess.Popen[bytes], arguments: Sequence[str], stdin: str) -> subprocess.CompletedProcess[str]:
+    def _exchange(
+        self, process: subprocess.Popen[bytes], arguments: Sequence[str], stdin: str
+    ) -> subprocess.CompletedProcess[str]:
         assert process.stdin is not None
         words = [word.encode() for word in (*arguments, stdin)]
         process.stdin.write(_INT.pack(len(arguments)) + b"".join(_INT.pack(len(word)) + word for word in words))

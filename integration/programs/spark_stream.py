@@ -1,4 +1,6 @@
-"""A Spark job of its own process: copies a topic into files until it is killed. Arguments: addresses, topic, directory."""
+"""A Spark job of its own process: copies a topic into files until it is killed. Arguments: addresses, topic,
+directory.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ def main() -> None:
     frame = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", addresses)
-        # A Java client before 4.0 knows only whom its last Metadata answer named: of two that die in turn it may know none that lives.
+        # A Java client before 4.0 knows only whom its last Metadata answer named: of two that die in turn it may know
+        # none that lives.
         .option("kafka.metadata.recovery.strategy", "rebootstrap")
         # Its admin client gives a sidecar that is gone a minute, otherwise, before it looks for another.
         .option("kafka.default.api.timeout.ms", "30000")  # longer than a broker takes to start
@@ -26,7 +29,11 @@ def main() -> None:
         .selectExpr("topic", "partition", "offset", "cast(value as string) as value")
     )
     writer = frame.writeStream.format("parquet").option("path", str(directory / "out"))
-    query = writer.option("checkpointLocation", str(directory / "checkpoint")).trigger(processingTime="300 milliseconds").start()
+    query = (
+        writer.option("checkpointLocation", str(directory / "checkpoint"))
+        .trigger(processingTime="300 milliseconds")
+        .start()
+    )
     query.awaitTermination()
 
 

@@ -36,7 +36,9 @@ class Setup:
         self.drained = 0
         nothing = cast(Any, None)
         answers = Answers(serve=nothing, topics_deleted=nothing, transactions=nothing, ping=nothing, warm=nothing)
-        self.server = ControlServer("me", answers, Further(ADMIN, AdminService(self.sidecar.services, self._drain), FROM_THIS_HOST))
+        self.server = ControlServer(
+            "me", answers, Further(ADMIN, AdminService(self.sidecar.services, self._drain), FROM_THIS_HOST)
+        )
         self.port = 0
 
     def _drain(self) -> None:
@@ -52,7 +54,10 @@ class Setup:
     async def produce(self, *values: bytes) -> None:
         data = [
             TopicProduceData(
-                name="t", partition_data=[PartitionProduceData(index=0, records=batch(*values, producer_id=7, epoch=0, sequence=0))]
+                name="t",
+                partition_data=[
+                    PartitionProduceData(index=0, records=batch(*values, producer_id=7, epoch=0, sequence=0))
+                ],
             )
         ]
         await self.sidecar.ask(ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=data), 12)
@@ -83,12 +88,24 @@ async def test_offsets_and_message_ids_are_found_by_each_other(setup: Setup) -> 
         (lambda client: client.find_message_id("t", 0, 3), grpc.StatusCode.NOT_FOUND, "it has offsets 0 to 2"),
         (lambda client: client.find_message_id("t", 1, 0), grpc.StatusCode.NOT_FOUND, "the log is empty"),
         (lambda client: client.find_message_id("t", 2, 0), grpc.StatusCode.NOT_FOUND, "partitions 0 to 1"),
-        (lambda client: client.find_message_id("missing", 0, 0), grpc.StatusCode.NOT_FOUND, "there is no topic missing"),
-        (lambda client: client.find_message_id("a/b", 0, 0), grpc.StatusCode.INVALID_ARGUMENT, "write t, tenant/namespace/t"),
+        (
+            lambda client: client.find_message_id("missing", 0, 0),
+            grpc.StatusCode.NOT_FOUND,
+            "there is no topic missing",
+        ),
+        (
+            lambda client: client.find_message_id("a/b", 0, 0),
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "write t, tenant/namespace/t",
+        ),
         (lambda client: client.find_offset("t", 0, 99, 0), grpc.StatusCode.NOT_FOUND, "there is no entry 99:0"),
         (lambda client: client.set_log_level("nobody", "INFO"), grpc.StatusCode.INVALID_ARGUMENT, "no logger nobody"),
         (lambda client: client.find_offset("t", 0, -1, 0), grpc.StatusCode.INVALID_ARGUMENT, "counted from 0"),
-        (lambda client: client.set_log_level("kafka_sidecar", "LOUD"), grpc.StatusCode.INVALID_ARGUMENT, "use FATAL, ERROR"),
+        (
+            lambda client: client.set_log_level("kafka_sidecar", "LOUD"),
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "use FATAL, ERROR",
+        ),
     ],
 )
 async def test_what_is_not_there_is_refused_with_a_sentence(
@@ -103,11 +120,15 @@ async def test_what_is_not_there_is_refused_with_a_sentence(
 async def test_an_entry_that_nobody_can_read_is_skipped_and_no_other(setup: Setup) -> None:
     await setup.produce(b"a", b"b")
     log = setup.sidecar.logs["persistent://public/default/t-partition-0"]
-    metadata = MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, compression=9, uncompressed_size=3)
+    metadata = MessageMetadata(
+        producer_name=b"native", sequence_id=0, publish_time=1, compression=9, uncompressed_size=3
+    )
     position = log.append(metadata, 1, b"abc")
     skipped = await setup.ask(lambda client: client.skip("t", 0, 2))
     assert (skipped.message_id.ledger, skipped.message_id.entry, skipped.next_offset) == (*position, 3)
-    assert setup.sidecar.admin.properties["persistent://public/default/t"] == {f"kafka.skipped.0.{position.ledger}.{position.entry}": "2"}
+    assert setup.sidecar.admin.properties["persistent://public/default/t"] == {
+        f"kafka.skipped.0.{position.ledger}.{position.entry}": "2"
+    }
     for offset, code, why in (
         (0, grpc.StatusCode.FAILED_PRECONDITION, "can be read"),
         (7, grpc.StatusCode.NOT_FOUND, "no entry holds offset 7"),
@@ -117,17 +138,27 @@ async def test_an_entry_that_nobody_can_read_is_skipped_and_no_other(setup: Setu
         assert failure.value.code is code
 
 
-async def test_a_message_in_parts_that_is_too_large_can_be_skipped(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_message_in_parts_that_is_too_large_can_be_skipped(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(chunked_messages, "MAX_UNCOMPRESSED", 5)
     await setup.produce(b"a")
     log = setup.sidecar.logs["persistent://public/default/t-partition-0"]
     for number, part in enumerate((b"abc", b"def")):
         log.append(
             MessageMetadata(
-                producer_name=b"native", sequence_id=0, publish_time=1, uuid=b"u", num_chunks_from_msg=2, chunk_id=number,
-                total_chunk_msg_size=6, uncompressed_size=6,
-            ), 1, part,
-        )  # fmt: skip
+                producer_name=b"native",
+                sequence_id=0,
+                publish_time=1,
+                uuid=b"u",
+                num_chunks_from_msg=2,
+                chunk_id=number,
+                total_chunk_msg_size=6,
+                uncompressed_size=6,
+            ),
+            1,
+            part,
+        )
     assert (await setup.ask(lambda client: client.skip("t", 0, 2))).next_offset == 3
     with pytest.raises(ControlFailed, match="can be read"):
         await setup.ask(lambda client: client.skip("t", 0, 1))
@@ -181,9 +212,12 @@ async def test_one_that_has_ended_is_not_opened_by_looking_at_it(setup: Setup) -
 async def test_groups_that_are_coordinated_here_are_listed(setup: Setup) -> None:
     await setup.sidecar.lead()
     join = JoinGroupRequest(
-        group_id="g", protocol_type="consumer", session_timeout_ms=10_000, rebalance_timeout_ms=10_000,
+        group_id="g",
+        protocol_type="consumer",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
         protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
-    )  # fmt: skip
+    )
     await setup.sidecar.ask(join, 3)
     (group,) = await setup.ask(lambda client: client.groups())
     assert (group.group_id, group.protocol, group.members) == ("g", "classic", 1)
@@ -199,7 +233,10 @@ async def test_the_fleet_is_told_as_it_is_seen(setup: Setup) -> None:
 
 
 async def test_health_is_told(setup: Setup) -> None:
-    assert await setup.ask(lambda client: [client.is_healthy(service) for service in ("live", "ready")]) == [True, False]
+    assert await setup.ask(lambda client: [client.is_healthy(service) for service in ("live", "ready")]) == [
+        True,
+        False,
+    ]
     await setup.server.ready()
     assert await setup.ask(lambda client: client.is_healthy())
 

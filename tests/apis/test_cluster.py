@@ -14,7 +14,11 @@ from kafka_sidecar.wire.messages.describe_cluster import DescribeClusterRequest
 from kafka_sidecar.wire.messages.find_coordinator import FindCoordinatorRequest
 from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest
 from kafka_sidecar.wire.messages.metadata import MetadataRequest
-from kafka_sidecar.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderPartition, OffsetForLeaderTopic
+from kafka_sidecar.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.services import Sidecar
@@ -31,8 +35,12 @@ async def test_every_api_that_is_served_is_told_with_its_versions(sidecar: Sidec
     assert versions[1] == (4, 18)
 
 
-@pytest.mark.parametrize(("name", "version", "error"), [("-x", "1", ErrorCode.INVALID_REQUEST), ("x", "", ErrorCode.INVALID_REQUEST)])
-async def test_a_client_that_names_itself_badly_is_refused(sidecar: Sidecar, name: str, version: str, error: ErrorCode) -> None:
+@pytest.mark.parametrize(
+    ("name", "version", "error"), [("-x", "1", ErrorCode.INVALID_REQUEST), ("x", "", ErrorCode.INVALID_REQUEST)]
+)
+async def test_a_client_that_names_itself_badly_is_refused(
+    sidecar: Sidecar, name: str, version: str, error: ErrorCode
+) -> None:
     request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
     assert (await sidecar.ask(request, 3)).error_code is error
     assert (await sidecar.ask(request, 2)).error_code is NONE, "before version 3 there is no name"
@@ -42,14 +50,20 @@ async def test_the_cluster_has_this_node_and_the_others_of_its_fleet(sidecar: Si
     sidecar.fleet.change(Member(2, "other", 9093))
     nodes = [(sidecar.config.node_id, "127.0.0.1", 9092), (2, "other", 9093)]
     cluster = await sidecar.ask(DescribeClusterRequest(), 2)
-    assert (cluster.error_code, cluster.cluster_id, cluster.controller_id) == (NONE, "standalone", sidecar.config.node_id)
+    assert (cluster.error_code, cluster.cluster_id, cluster.controller_id) == (
+        NONE,
+        "standalone",
+        sidecar.config.node_id,
+    )
     assert [(one.broker_id, one.host, one.port) for one in cluster.brokers] == nodes
     metadata = await sidecar.ask(MetadataRequest(topics=[]), 12)
     assert [(one.node_id, one.host, one.port) for one in metadata.brokers] == nodes
 
 
 async def test_controllers_are_not_to_be_asked_for_here_and_a_broker_that_is_away_is_said(sidecar: Sidecar) -> None:
-    assert (await sidecar.ask(DescribeClusterRequest(endpoint_type=2), 1)).error_code is ErrorCode.MISMATCHED_ENDPOINT_TYPE
+    assert (
+        await sidecar.ask(DescribeClusterRequest(endpoint_type=2), 1)
+    ).error_code is ErrorCode.MISMATCHED_ENDPOINT_TYPE
     sidecar.admin.away = True
     away = await sidecar.ask(DescribeClusterRequest(), 1)
     assert away.error_code is not NONE
@@ -59,14 +73,17 @@ async def test_controllers_are_not_to_be_asked_for_here_and_a_broker_that_is_awa
 async def test_coordinators_of_groups_and_transactions_are_found(sidecar: Sidecar) -> None:
     found = await sidecar.ask(FindCoordinatorRequest(coordinator_keys=["g", "h"]), 4)
     assert [(one.key, one.error_code, one.host, one.port) for one in found.coordinators] == [
-        ("g", NONE, "127.0.0.1", 9092), ("h", NONE, "127.0.0.1", 9092),
-    ]  # fmt: skip
+        ("g", NONE, "127.0.0.1", 9092),
+        ("h", NONE, "127.0.0.1", 9092),
+    ]
     one = await sidecar.ask(FindCoordinatorRequest(key="g"), 3)
     assert (one.error_code, one.host) == (NONE, "127.0.0.1")
     assert (await sidecar.ask(FindCoordinatorRequest(key="t", key_type=1), 3)).error_code is NONE
     for key, kind, error in (
-        ("", 1, ErrorCode.INVALID_REQUEST), ("s", 2, ErrorCode.INVALID_REQUEST), ("", 0, ErrorCode.INVALID_GROUP_ID),
-    ):  # fmt: skip
+        ("", 1, ErrorCode.INVALID_REQUEST),
+        ("s", 2, ErrorCode.INVALID_REQUEST),
+        ("", 0, ErrorCode.INVALID_GROUP_ID),
+    ):
         refused = await sidecar.ask(FindCoordinatorRequest(key=key, key_type=kind), 3)
         assert (refused.error_code, refused.node_id, refused.port) == (error, -1, -1)
 

@@ -62,13 +62,20 @@ async def values(sidecar: Sidecar) -> dict[str, str]:
 
 
 async def incrementally(
-    sidecar: Sidecar, *operations: tuple[str, Operation, str | None], name: str = "t", kind: int = TOPIC, validate_only: bool = False
+    sidecar: Sidecar,
+    *operations: tuple[str, Operation, str | None],
+    name: str = "t",
+    kind: int = TOPIC,
+    validate_only: bool = False,
 ) -> tuple[ErrorCode, str | None]:
     configs = [
-        incremental_alter_configs.AlterableConfig(name=one, config_operation=operation, value=value) for one, operation, value in operations
+        incremental_alter_configs.AlterableConfig(name=one, config_operation=operation, value=value)
+        for one, operation, value in operations
     ]
     resource = incremental_alter_configs.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
-    request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest(
+        resources=[resource], validate_only=validate_only
+    )
     (told,) = (await sidecar.ask(request, 1)).responses
     return told.error_code, told.error_message
 
@@ -76,14 +83,21 @@ async def incrementally(
 async def replaced(sidecar: Sidecar, wanted: dict[str, str]) -> ErrorCode:
     configs = [alter_configs.AlterableConfig(name=name, value=value) for name, value in wanted.items()]
     resource = alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=configs)
-    (told,) = (await sidecar.ask(alter_configs.AlterConfigsRequest(resources=[resource], validate_only=False), 2)).responses
+    (told,) = (
+        await sidecar.ask(alter_configs.AlterConfigsRequest(resources=[resource], validate_only=False), 2)
+    ).responses
     return ErrorCode(told.error_code)
 
 
 async def test_what_was_set_is_described_with_what_would_hold_without_it(sidecar: Sidecar) -> None:
-    assert await incrementally(sidecar, (RETENTION_MS, Operation.SET, str(HOUR_MS)), (ENTRY_FORMAT, Operation.SET, "pulsar")) == (0, None)
+    assert await incrementally(
+        sidecar, (RETENTION_MS, Operation.SET, str(HOUR_MS)), (ENTRY_FORMAT, Operation.SET, "pulsar")
+    ) == (0, None)
     assert sidecar.admin.retentions == {NAMESPACE + "t": (60, 500)}
-    assert sidecar.admin.properties[NAMESPACE + "t"] == {ENTRY_FORMAT: "pulsar", "kafka.retention": "retention.ms 60 500"}
+    assert sidecar.admin.properties[NAMESPACE + "t"] == {
+        ENTRY_FORMAT: "pulsar",
+        "kafka.retention": "retention.ms 60 500",
+    }
     (config,) = (await described(sidecar, keys=[RETENTION_MS])).configs
     assert (config.value, config.config_source, config.read_only) == (str(HOUR_MS), ConfigSource.TOPIC_CONFIG, False)
     assert [(one.value, one.source) for one in config.synonyms] == [(str(HOUR_MS), 1), (str(24 * HOUR_MS), 5)]
@@ -108,7 +122,9 @@ async def test_a_check_changes_nothing(sidecar: Sidecar) -> None:
 
 
 async def test_nothing_is_written_if_one_of_the_configs_can_not_be(sidecar: Sidecar) -> None:
-    code, _ = await incrementally(sidecar, (MAX_MESSAGE_BYTES, Operation.SET, "1000"), ("segment.bytes", Operation.SET, "0"))
+    code, _ = await incrementally(
+        sidecar, (MAX_MESSAGE_BYTES, Operation.SET, "1000"), ("segment.bytes", Operation.SET, "0")
+    )
     assert code is ErrorCode.INVALID_CONFIG
     assert sidecar.admin.written == 0
 
@@ -160,7 +176,9 @@ async def test_a_node_tells_its_settings_as_they_are(sidecar: Sidecar) -> None:
     assert [name for name in told] == sorted(told)
     assert told["broker.rack"] is None
     for config in configs:
-        assert [one.source for one in config.synonyms] == [ConfigSource.STATIC_BROKER_CONFIG], "nobody knows what else it would be"
+        assert [one.source for one in config.synonyms] == [ConfigSource.STATIC_BROKER_CONFIG], (
+            "nobody knows what else it would be"
+        )
     for name, value in {
         "broker.id": "0",
         "listeners": "PLAINTEXT://127.0.0.1:9092",
@@ -190,7 +208,9 @@ async def test_a_node_tells_both_listeners_whichever_is_asked(is_external: bool)
     await sidecar.close()
 
 
-async def test_a_node_tells_what_it_knows_itself_without_pulsar(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_node_tells_what_it_knows_itself_without_pulsar(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def away(_: str) -> None:
         raise Unavailable("no broker")
 
@@ -200,10 +220,14 @@ async def test_a_node_tells_what_it_knows_itself_without_pulsar(sidecar: Sidecar
     assert (await described(sidecar, BROKER, "0")).error_code is not ErrorCode.NONE
 
 
-async def test_a_resource_that_is_named_often_is_described_once(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_resource_that_is_named_often_is_described_once(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
     described_nodes = Mock(side_effect=describe_node)
     monkeypatch.setattr("kafka_sidecar.apis.a32_describe_configs.describe_node", described_nodes)
-    node, topic = (DescribeConfigsResource(resource_type=kind, resource_name=name) for kind, name in ((BROKER, "0"), (TOPIC, "t")))
+    node, topic = (
+        DescribeConfigsResource(resource_type=kind, resource_name=name) for kind, name in ((BROKER, "0"), (TOPIC, "t"))
+    )
     keys = [
         DescribeConfigsResource(resource_type=BROKER, resource_name="0", configuration_keys=["node.id", f"k{number}"])
         for number in range(500)
@@ -214,7 +238,9 @@ async def test_a_resource_that_is_named_often_is_described_once(sidecar: Sidecar
     assert described_nodes.call_count == 1
 
 
-async def test_a_request_for_many_topics_does_not_keep_another_waiting(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_for_many_topics_does_not_keep_another_waiting(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store, reading = sidecar.services.configs, 0
     read = store.read
 
@@ -240,7 +266,8 @@ async def test_a_request_for_many_topics_does_not_keep_another_waiting(sidecar: 
 @pytest.mark.parametrize("version", [0, 1])
 async def test_a_refusal_that_repeats_long_names_is_cut_and_told(sidecar: Sidecar, version: int) -> None:
     configs = [
-        incremental_alter_configs.AlterableConfig(name=name * 20_000, config_operation=Operation.SET, value="1") for name in ("ä", "b")
+        incremental_alter_configs.AlterableConfig(name=name * 20_000, config_operation=Operation.SET, value="1")
+        for name in ("ä", "b")
     ]
     resource = incremental_alter_configs.AlterConfigsResource(resource_type=BROKER, resource_name="0", configs=configs)
     answer = await sidecar.ask(incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource]), version)
@@ -261,7 +288,10 @@ async def test_the_settings_of_a_node_can_not_be_changed(sidecar: Sidecar) -> No
     assert code is ErrorCode.INVALID_REQUEST
     assert (message or "").endswith("clients can't change them: num.partitions")
     throttle = "leader.replication.throttled.rate"
-    assert await incrementally(sidecar, (throttle, Operation.DELETE, None), kind=BROKER, name="0") == (ErrorCode.NONE, None)
+    assert await incrementally(sidecar, (throttle, Operation.DELETE, None), kind=BROKER, name="0") == (
+        ErrorCode.NONE,
+        None,
+    )
 
 
 @pytest.mark.parametrize("fails", ["retention", "threshold"])
@@ -302,14 +332,24 @@ async def test_levels_of_loggers_are_changed_while_the_sidecar_runs(sidecar: Sid
     async def alter(*operations: tuple[str, Operation, str | None]) -> ErrorCode:
         return (await incrementally(sidecar, *operations, kind=BROKER_LOGGER, name="0"))[0]
 
-    assert await alter(("kafka_sidecar", Operation.SET, "DEBUG"), ("kafka_sidecar.topics", Operation.SET, "ERROR")) is ErrorCode.NONE
+    assert (
+        await alter(("kafka_sidecar", Operation.SET, "DEBUG"), ("kafka_sidecar.topics", Operation.SET, "ERROR"))
+        is ErrorCode.NONE
+    )
     told = await of_loggers(sidecar)
-    assert (told["kafka_sidecar.topics.catalog"], told["kafka_sidecar.loop.supervised"], told["root"]) == ("ERROR", "DEBUG", "WARN")
+    assert (told["kafka_sidecar.topics.catalog"], told["kafka_sidecar.loop.supervised"], told["root"]) == (
+        "ERROR",
+        "DEBUG",
+        "WARN",
+    )
     assert logging.getLogger("kafka_sidecar.topics.catalog").getEffectiveLevel() == logging.ERROR
     assert await alter(("kafka_sidecar.topics", Operation.DELETE, None)) is ErrorCode.NONE
     assert (await of_loggers(sidecar))["kafka_sidecar.topics.catalog"] == "DEBUG"
     refused = ErrorCode.INVALID_CONFIG
-    assert await alter(("kafka_sidecar", Operation.SET, "INFO"), ("kafka_sidecar.no.such", Operation.SET, "INFO")) is refused
+    assert (
+        await alter(("kafka_sidecar", Operation.SET, "INFO"), ("kafka_sidecar.no.such", Operation.SET, "INFO"))
+        is refused
+    )
     assert await alter(("kafka_sidecar", Operation.SET, "LOUD")) is refused
     assert await alter(("root", Operation.DELETE, None)) is ErrorCode.INVALID_REQUEST
     assert await alter(("kafka_sidecar", Operation.APPEND, "INFO")) is ErrorCode.INVALID_REQUEST
@@ -321,17 +361,24 @@ async def test_levels_of_loggers_are_changed_while_the_sidecar_runs(sidecar: Sid
 
 async def created(sidecar: Sidecar, configs: dict[str, str]) -> Any:
     wanted = CreatableTopic(
-        name="new", num_partitions=1, replication_factor=1,
+        name="new",
+        num_partitions=1,
+        replication_factor=1,
         configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
-    )  # fmt: skip
+    )
     (told,) = (await sidecar.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=1_000), 7)).topics
     return told
 
 
 async def test_a_topic_is_made_with_its_configs(sidecar: Sidecar) -> None:
-    told = await created(sidecar, {ENTRY_FORMAT: "pulsar", RETENTION_BYTES: "1048576", "unclean.leader.election.enable": "false"})
+    told = await created(
+        sidecar, {ENTRY_FORMAT: "pulsar", RETENTION_BYTES: "1048576", "unclean.leader.election.enable": "false"}
+    )
     assert told.error_code is ErrorCode.NONE
-    assert sidecar.admin.properties[NAMESPACE + "new"] == {ENTRY_FORMAT: "pulsar", "kafka.retention": "retention.bytes 1440 1"}
+    assert sidecar.admin.properties[NAMESPACE + "new"] == {
+        ENTRY_FORMAT: "pulsar",
+        "kafka.retention": "retention.bytes 1440 1",
+    }
     assert sidecar.admin.retentions == {NAMESPACE + "new": (1440, 1)}
 
 
@@ -354,15 +401,21 @@ async def test_an_internal_topic_keeps_its_configs(sidecar: Sidecar) -> None:
         [(RETENTION_MS, Operation.SET, None)],
     ],
 )
-async def test_what_is_no_alteration_is_an_invalid_request(sidecar: Sidecar, operations: list[tuple[str, Operation, str | None]]) -> None:
+async def test_what_is_no_alteration_is_an_invalid_request(
+    sidecar: Sidecar, operations: list[tuple[str, Operation, str | None]]
+) -> None:
     assert (await incrementally(sidecar, *operations))[0] is ErrorCode.INVALID_REQUEST
     assert sidecar.admin.written == 0
 
 
 async def test_a_topic_that_is_named_twice_is_altered_by_neither(sidecar: Sidecar) -> None:
     configs = [incremental_alter_configs.AlterableConfig(name=MAX_MESSAGE_BYTES, config_operation=0, value="1000")]
-    twice = [incremental_alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=configs)] * 2
-    answer = await sidecar.ask(incremental_alter_configs.IncrementalAlterConfigsRequest(resources=twice, validate_only=False), 1)
+    twice = [
+        incremental_alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=configs)
+    ] * 2
+    answer = await sidecar.ask(
+        incremental_alter_configs.IncrementalAlterConfigsRequest(resources=twice, validate_only=False), 1
+    )
     assert [one.error_code for one in answer.responses] == [ErrorCode.INVALID_REQUEST] * 2
     assert sidecar.admin.written == 0
 

@@ -49,7 +49,9 @@ async def offsets(partition: Partition) -> list[int]:
 
 
 @pytest.mark.parametrize(("before", "start"), [(4, 4), (5, 5), (20, 20), (-1, 20), (0, 0)])
-async def test_what_is_before_an_offset_is_gone_for_everybody_and_after_a_restart(sidecar: Sidecar, before: int, start: int) -> None:
+async def test_what_is_before_an_offset_is_gone_for_everybody_and_after_a_restart(
+    sidecar: Sidecar, before: int, start: int
+) -> None:
     other = open_partition(sidecar.logs[PARTITION], "kafka-sidecar-other")
     await other.opened()
     assert await deleted(sidecar, before) == (ErrorCode.NONE, start)
@@ -145,7 +147,9 @@ async def test_where_retention_takes_the_offset_meanwhile_the_start_is_what_is_l
         one.close()
 
 
-async def test_a_start_that_was_moved_is_told_though_nothing_comes_of_the_first_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_start_that_was_moved_is_told_though_nothing_comes_of_the_first_ledger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its storage is slow, or away. Where its first entry begins can't be told then."""
     monkeypatch.setattr("kafka_sidecar.pulsar.raw_entries.ENTRY_SECONDS", 0.02)
     monkeypatch.setattr("kafka_sidecar.partition.opening.SILENT_SECONDS", 0.05)
@@ -184,7 +188,9 @@ async def test_a_start_never_moves_back(sidecar: Sidecar) -> None:
         (1, "compacted", 0, ErrorCode.POLICY_VIOLATION),
     ],
 )
-async def test_what_can_not_be_deleted_is_refused(sidecar: Sidecar, before: int, topic: str, index: int, code: ErrorCode) -> None:
+async def test_what_can_not_be_deleted_is_refused(
+    sidecar: Sidecar, before: int, topic: str, index: int, code: ErrorCode
+) -> None:
     sidecar.admin.make("compacted")
     sidecar.admin.properties[NAMESPACE + "compacted"] = {"cleanup.policy": "compact"}
     assert await deleted(sidecar, before, topic, index) == (code, -1)
@@ -246,9 +252,13 @@ async def test_the_producers_of_a_partition_are_those_that_its_log_knows(sidecar
     sidecar.table.forget(PARTITION)  # what it knew of them: it is read back
     answer = await sidecar.ask(DescribeProducersRequest(topics=wanted), 0)
     known, unknown = answer.topics[0].partitions
-    told = [(one.producer_id, one.producer_epoch, one.last_sequence, one.last_timestamp) for one in known.active_producers]
+    told = [
+        (one.producer_id, one.producer_epoch, one.last_sequence, one.last_timestamp) for one in known.active_producers
+    ]
     assert told == [(7, 2, 99, 99), (9, 0, 0, 55)]
-    assert (unknown.error_code, answer.topics[1].partitions[0].error_code) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,) * 2
+    assert (unknown.error_code, answer.topics[1].partitions[0].error_code) == (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ) * 2
 
 
 async def test_the_quorum_is_of_the_live_nodes_and_all_have_caught_up(sidecar: Sidecar) -> None:
@@ -259,7 +269,9 @@ async def test_the_quorum_is_of_the_live_nodes_and_all_have_caught_up(sidecar: S
     ]
     answer = await sidecar.ask(DescribeQuorumRequest(topics=wanted), 2)
     (quorum,), (other,) = (topic.partitions for topic in answer.topics)
-    assert [(one.replica_id, one.log_end_offset) for one in quorum.current_voters] == [(0, 0), (2, 0)], "no offset is negative"
+    assert [(one.replica_id, one.log_end_offset) for one in quorum.current_voters] == [(0, 0), (2, 0)], (
+        "no offset is negative"
+    )
     assert all(one.last_caught_up_timestamp > 0 for one in quorum.current_voters)
     assert (quorum.leader_id, quorum.high_watermark) == (0, 0)
     assert [(node.node_id, node.listeners[0].port) for node in answer.nodes] == [(0, 9092), (2, 9093)]

@@ -27,11 +27,23 @@ async def setup() -> AsyncIterator[Setup]:
 
 
 def begin(
-    setup: Setup, offsets: dict[int, int], *, wait: float = 5.0, least: int = 1, most: int = 10**6, topic: uuid.UUID = TOPIC_ID
+    setup: Setup,
+    offsets: dict[int, int],
+    *,
+    wait: float = 5.0,
+    least: int = 1,
+    most: int = 10**6,
+    topic: uuid.UUID = TOPIC_ID,
 ) -> Any:
-    wanted = [FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=10**6) for index, offset in offsets.items()]
+    wanted = [
+        FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=10**6)
+        for index, offset in offsets.items()
+    ]
     request = FetchRequest(
-        topics=[FetchTopic(topic_id=topic, partitions=wanted)], max_wait_ms=round(wait * 1000), min_bytes=least, max_bytes=most
+        topics=[FetchTopic(topic_id=topic, partitions=wanted)],
+        max_wait_ms=round(wait * 1000),
+        min_bytes=least,
+        max_bytes=most,
     )
     return handle(setup.services, Call(13, "test", cast(Any, setup), memoryview(b""), 0), request)
 
@@ -152,7 +164,9 @@ async def test_topics_and_partitions_that_are_not_there(setup: Setup) -> None:
     assert not setup.logs, "nothing was opened for them"
 
 
-@pytest.mark.parametrize(("version", "error"), [(12, ErrorCode.INVALID_TOPIC_EXCEPTION), (13, ErrorCode.UNKNOWN_TOPIC_ID)])
+@pytest.mark.parametrize(
+    ("version", "error"), [(12, ErrorCode.INVALID_TOPIC_EXCEPTION), (13, ErrorCode.UNKNOWN_TOPIC_ID)]
+)
 async def test_a_topic_without_a_name_and_one_without_an_id(setup: Setup, version: int, error: ErrorCode) -> None:
     request = FetchRequest(topics=[FetchTopic(partitions=[FetchPartition()])])
     answer = handle(setup.services, Call(version, "test", cast(Any, setup), memoryview(b""), 0), request)
@@ -160,15 +174,23 @@ async def test_a_topic_without_a_name_and_one_without_an_id(setup: Setup, versio
     assert [part.error_code for part in answer.responses[0].partitions] == [error]
 
 
-async def test_of_topics_that_nobody_knows_only_so_many_are_looked_for_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_topics_that_nobody_knows_only_so_many_are_looked_for_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(api, "MOST_UNKNOWN", 10)
     sidecar = Sidecar()
     sidecar.admin.make("t", 20)
     await sidecar.catalog.find(sidecar.catalog.names.parse("t"))
     sidecar.admin.hold = asyncio.Event()
-    unknown = [FetchTopic(topic=f"x{number}", partitions=[FetchPartition(partition_max_bytes=1)]) for number in range(50)]
-    there = FetchTopic(topic="t", partitions=[FetchPartition(partition=index, partition_max_bytes=1) for index in range(20)])
-    fetching = sidecar.begin(FetchRequest(max_wait_ms=10, min_bytes=1, max_bytes=1_000, session_epoch=-1, topics=[*unknown, there]), 12)
+    unknown = [
+        FetchTopic(topic=f"x{number}", partitions=[FetchPartition(partition_max_bytes=1)]) for number in range(50)
+    ]
+    there = FetchTopic(
+        topic="t", partitions=[FetchPartition(partition=index, partition_max_bytes=1) for index in range(20)]
+    )
+    fetching = sidecar.begin(
+        FetchRequest(max_wait_ms=10, min_bytes=1, max_bytes=1_000, session_epoch=-1, topics=[*unknown, there]), 12
+    )
     await asyncio.sleep(0)
     assert len(sidecar.table.names()) == 10 + 20, "those that are known are opened all the same"
     sidecar.admin.hold.set()

@@ -37,13 +37,22 @@ class Consumer:
 
     def begin(self, wait: float) -> Any:
         wanted = [
-            FetchPartition(partition=one, fetch_offset=self.offsets[one], partition_max_bytes=10**6, current_leader_epoch=self.epochs[one])
+            FetchPartition(
+                partition=one,
+                fetch_offset=self.offsets[one],
+                partition_max_bytes=10**6,
+                current_leader_epoch=self.epochs[one],
+            )
             for one in sorted(self.moved)
         ]
         request = FetchRequest(
-            topics=[FetchTopic(topic_id=TOPIC_ID, partitions=wanted)] if wanted else [], max_wait_ms=round(wait * 1000), min_bytes=1,
-            max_bytes=10**6, session_id=self.session_id, session_epoch=self.epoch,
-        )  # fmt: skip
+            topics=[FetchTopic(topic_id=TOPIC_ID, partitions=wanted)] if wanted else [],
+            max_wait_ms=round(wait * 1000),
+            min_bytes=1,
+            max_bytes=10**6,
+            session_id=self.session_id,
+            session_epoch=self.epoch,
+        )
         self.moved.clear()
         return handle(self.setup.services, Call(13, "test", cast(Any, self.setup), memoryview(b""), 0), request)
 

@@ -20,7 +20,11 @@ from kafka_sidecar.wire.messages.heartbeat import HeartbeatRequest
 from kafka_sidecar.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from kafka_sidecar.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kafka_sidecar.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from kafka_sidecar.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
+from kafka_sidecar.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from kafka_sidecar.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.apis.test_offsets_of_groups import committed, fetched
 from tests.support.services import Sidecar, errors
@@ -31,9 +35,14 @@ SUBSCRIPTION = b"\0\0" + b"\0\0\0\1\0\1t" + b"\xff\xff\xff\xff"  # to topic t
 
 def join(member_id: str = "", *, instance: str | None = None) -> JoinGroupRequest:
     return JoinGroupRequest(
-        group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=60_000, member_id=member_id, group_instance_id=instance,
-        protocol_type="consumer", protocols=[JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)],
-    )  # fmt: skip
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=60_000,
+        member_id=member_id,
+        group_instance_id=instance,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)],
+    )
 
 
 async def member(sidecar: Sidecar) -> JoinGroupResponse:
@@ -44,7 +53,9 @@ async def member(sidecar: Sidecar) -> JoinGroupResponse:
     assert (joined.error_code, joined.leader, joined.protocol_name) == (NONE, joined.member_id, "range")
     assert [(one.member_id, one.metadata) for one in joined.members] == [(joined.member_id, SUBSCRIPTION)]
     parts = [SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"part")]
-    sync = SyncGroupRequest(group_id="g", generation_id=joined.generation_id, member_id=joined.member_id, assignments=parts)
+    sync = SyncGroupRequest(
+        group_id="g", generation_id=joined.generation_id, member_id=joined.member_id, assignments=parts
+    )
     synced = await sidecar.ask(sync, 5)
     assert (synced.error_code, synced.assignment, synced.protocol_name) == (NONE, b"part", "range")
     assert isinstance(joined, JoinGroupResponse)
@@ -74,7 +85,9 @@ async def test_the_oldest_clients_join_without_an_id_and_leave_alone(sidecar: Si
     joined = await sidecar.ask(join(), 0)
     assert (joined.error_code, joined.leader) == (NONE, joined.member_id)
     assert (await sidecar.ask(LeaveGroupRequest(group_id="g", member_id=joined.member_id), 0)).error_code is NONE
-    assert (await sidecar.ask(LeaveGroupRequest(group_id="g", member_id=joined.member_id), 0)).error_code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert (
+        await sidecar.ask(LeaveGroupRequest(group_id="g", member_id=joined.member_id), 0)
+    ).error_code is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 async def test_a_group_is_described_listed_and_deleted_when_nobody_is_in_it(sidecar: Sidecar) -> None:
@@ -110,7 +123,9 @@ async def test_groups_of_a_sidecar_that_a_client_does_not_find_are_listed_here(
         return ListGroupsResponse(groups=[ListedGroup(group_id="theirs")])
 
     monkeypatch.setattr(sidecar.services.groups.leaders, "all", others)
-    monkeypatch.setattr(sidecar.services.groups.leaders, "is_reachable", lambda one, outside: not outside, raising=False)
+    monkeypatch.setattr(
+        sidecar.services.groups.leaders, "is_reachable", lambda one, outside: not outside, raising=False
+    )
     monkeypatch.setattr(a16_list_groups, "ask_peer", ask)
     sidecar.client.is_external = is_external
     assert [one.group_id for one in (await sidecar.ask(ListGroupsRequest(), 5)).groups] == listed
@@ -138,7 +153,11 @@ async def test_a_consumer_of_the_new_protocol_joins_is_described_and_leaves(side
     sidecar.admin.make("t", 2)
     member_id = str(uuid.uuid4())
     joining = ConsumerGroupHeartbeatRequest(
-        group_id="c", member_id=member_id, rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], topic_partitions=[]
+        group_id="c",
+        member_id=member_id,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
     )
     joined = await sidecar.ask(joining, 1)
     assert (joined.error_code, joined.member_id, joined.member_epoch) == (NONE, member_id, 1)
@@ -166,7 +185,10 @@ async def test_a_consumer_of_the_new_protocol_joins_is_described_and_leaves(side
         ({"rack_id": ""}, "RackId can't be empty."),
         ({"rebalance_timeout_ms": -1}, "RebalanceTimeoutMs must be provided in first request."),
         ({"topic_partitions": None}, "TopicPartitions must be empty when (re-)joining."),
-        ({"subscribed_topic_names": None}, "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."),
+        (
+            {"subscribed_topic_names": None},
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+        ),
         ({"member_epoch": -2}, "InstanceId can't be null."),
         ({"member_epoch": -3}, "MemberEpoch is invalid."),
     ],
@@ -175,26 +197,41 @@ async def test_a_heartbeat_that_makes_no_sense_is_refused_in_kafkas_words(
     sidecar: Sidecar, changes: dict[str, object], message: str
 ) -> None:
     fields: dict[str, object] = {
-        "group_id": "c", "member_id": "m", "rebalance_timeout_ms": 60_000, "subscribed_topic_names": ["t"], "topic_partitions": [],
-    }  # fmt: skip
+        "group_id": "c",
+        "member_id": "m",
+        "rebalance_timeout_ms": 60_000,
+        "subscribed_topic_names": ["t"],
+        "topic_partitions": [],
+    }
     refused = await sidecar.ask(ConsumerGroupHeartbeatRequest(**(fields | changes)), 1)  # type: ignore[arg-type]
     assert (refused.error_code, refused.error_message) == (ErrorCode.INVALID_REQUEST, message)
 
 
 async def test_an_assignor_that_brokers_do_not_have_is_refused(sidecar: Sidecar) -> None:
     request = ConsumerGroupHeartbeatRequest(
-        group_id="c", member_id="m", rebalance_timeout_ms=1, subscribed_topic_names=["t"], topic_partitions=[], server_assignor="sticky"
+        group_id="c",
+        member_id="m",
+        rebalance_timeout_ms=1,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+        server_assignor="sticky",
     )
     assert (await sidecar.ask(request, 1)).error_code is ErrorCode.UNSUPPORTED_ASSIGNOR
 
 
 ABOUT_ONE_GROUP: list[tuple[Message, int]] = [
-    (join(), 9), (SyncGroupRequest(group_id="g"), 5), (HeartbeatRequest(group_id="g"), 4), (LeaveGroupRequest(group_id="g"), 5),
-    (OffsetDeleteRequest(group_id="g"), 0), (ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1), 1),
-]  # fmt: skip
+    (join(), 9),
+    (SyncGroupRequest(group_id="g"), 5),
+    (HeartbeatRequest(group_id="g"), 4),
+    (LeaveGroupRequest(group_id="g"), 5),
+    (OffsetDeleteRequest(group_id="g"), 0),
+    (ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1), 1),
+]
 
 
-@pytest.mark.parametrize(("request_", "version"), ABOUT_ONE_GROUP, ids=[type(one).__name__ for one, _ in ABOUT_ONE_GROUP])
+@pytest.mark.parametrize(
+    ("request_", "version"), ABOUT_ONE_GROUP, ids=[type(one).__name__ for one, _ in ABOUT_ONE_GROUP]
+)
 async def test_who_does_not_lead_says_so(sidecar: Sidecar, request_: Message, version: int) -> None:
     sidecar.shard.term.depose("the election chose another")
     assert (await sidecar.ask(request_, version)).error_code is ErrorCode.NOT_COORDINATOR

@@ -1,4 +1,6 @@
-"""CreateTopics and DeleteTopics that are cut short: what was written is not lost, and the topic can be made, deleted and used again."""
+"""CreateTopics and DeleteTopics that are cut short: what was written is not lost, and the topic can be made, deleted
+and used again.
+"""
 
 from __future__ import annotations
 
@@ -86,13 +88,19 @@ async def test_a_topic_that_has_lost_its_first_partition_can_be_deleted_by_its_n
     sidecar.admin.lost_partition.add(T)
     assert await metadata(sidecar) is ErrorCode.LEADER_NOT_AVAILABLE
     by_id = DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=uuid.uuid4())])
-    assert (await sidecar.ask(by_id, 6)).responses[0].error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER, "it may be that one"
+    assert (await sidecar.ask(by_id, 6)).responses[0].error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER, (
+        "it may be that one"
+    )
     assert await delete(sidecar) is ErrorCode.NONE
     assert T not in sidecar.admin.there
 
 
-async def test_while_pulsar_may_still_be_deleting_nothing_is_made_again(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is made behind a deletion that goes on would be left without a topic: a name that can be neither made nor deleted."""
+async def test_while_pulsar_may_still_be_deleting_nothing_is_made_again(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is made behind a deletion that goes on would be left without a topic: a name that can be neither made nor
+    deleted.
+    """
     without_policies(sidecar, monkeypatch)
     made: list[str] = []
 
@@ -108,7 +116,9 @@ async def test_while_pulsar_may_still_be_deleting_nothing_is_made_again(sidecar:
     assert made == []
 
 
-async def test_a_partition_that_could_not_go_brings_back_those_that_went(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_partition_that_could_not_go_brings_back_those_that_went(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Pulsar deletes one after another, and refuses at the first that is in use."""
     without_policies(sidecar, monkeypatch)
     sidecar.admin.in_use.add(T)

@@ -17,7 +17,8 @@ SUPPORTED = {
 }
 
 
-# Of KafkaApis. Where a row has several kinds of resources, some requests need one of them, others all: that depends on their fields.
+# Of KafkaApis. Where a row has several kinds of resources, some requests need one of them, others all: that depends on
+# their fields.
 NEEDS = {
     "Produce": "TOPIC WRITE; TRANSACTIONAL_ID WRITE",
     "Fetch": "TOPIC READ",
@@ -85,7 +86,9 @@ def test_an_api_needs_what_it_needs_in_kafka(api: AnyApi) -> None:
     needed: dict[str, list[str]] = {}
     for need in api.needs:
         needed.setdefault(need.resource.name, []).append(need.operation.name)
-    assert "; ".join(f"{resource} {', '.join(operations)}" for resource, operations in needed.items()) == NEEDS[api.name]
+    assert (
+        "; ".join(f"{resource} {', '.join(operations)}" for resource, operations in needed.items()) == NEEDS[api.name]
+    )
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)

@@ -17,7 +17,11 @@ from kafka_sidecar.topics.names import TopicName
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.delete_groups import DeleteGroupsRequest
 from kafka_sidecar.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from kafka_sidecar.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from kafka_sidecar.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kafka_sidecar.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -35,7 +39,9 @@ def commit(sidecar: Sidecar, offset: int, *, topic: str = "t", partition: int = 
 
 def commit_all(sidecar: Sidecar, offsets: dict[str, int], *, partition: int = 0, group: str = "g") -> Any:
     topics = [
-        OffsetCommitRequestTopic(name=name, partitions=[OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)])
+        OffsetCommitRequestTopic(
+            name=name, partitions=[OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)]
+        )
         for name, offset in offsets.items()
     ]
     return sidecar.begin(OffsetCommitRequest(group_id=group, topics=topics), 9)
@@ -126,7 +132,9 @@ async def test_a_topic_that_has_lost_a_partition_holds_up_the_offsets_of_others_
         ids.add((await sidecar.catalog.find(TopicName("public", "default", name))).topic_id)
         sidecar.catalog.forget(TopicName("public", "default", name))
     sidecar.admin.lost_partition.add(NAMESPACE + "half")
-    assert (await fetched(sidecar, topics=None))[0] is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "it may be described in a moment"
+    assert (await fetched(sidecar, topics=None))[0] is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, (
+        "it may be described in a moment"
+    )
     for _ in range(4):  # nobody asks meanwhile
         await asyncio.sleep(0.05)
         sidecar.skew += 10
@@ -136,7 +144,9 @@ async def test_a_topic_that_has_lost_a_partition_holds_up_the_offsets_of_others_
     assert (found.error_code, {topic.topic_id for topic in found.topics}) == (ErrorCode.NONE, ids)
 
 
-async def test_an_offset_of_a_topic_that_was_deleted_is_not_told_while_the_next_one_can_not_be_described(sidecar: Sidecar) -> None:
+async def test_an_offset_of_a_topic_that_was_deleted_is_not_told_while_the_next_one_can_not_be_described(
+    sidecar: Sidecar,
+) -> None:
     sidecar.admin.make("t")
     await committed(sidecar, 7)
     sidecar.admin.make("t")
@@ -155,7 +165,9 @@ async def test_a_commit_that_waits_for_its_topic_is_not_overtaken_by_a_later_one
     first = asyncio.ensure_future(commit(sidecar, 1))
     await asyncio.sleep(0.01)
     later = [asyncio.ensure_future(commit(sidecar, 2)), asyncio.ensure_future(commit(sidecar, 5, topic="u"))]
-    leaving = asyncio.ensure_future(sidecar.begin(LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="m")]), 5))
+    leaving = asyncio.ensure_future(
+        sidecar.begin(LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="m")]), 5)
+    )
     await asyncio.sleep(0.01)
     assert not any(task.done() for task in (first, *later, leaving))
     assert (await committed(sidecar, 9, topic="u", group="other")) is ErrorCode.NONE, "other groups do not wait"
@@ -183,7 +195,9 @@ async def test_topics_that_are_known_cost_a_commit_no_question(sidecar: Sidecar)
     assert sidecar.admin.calls == calls
 
 
-async def test_the_mirror_hears_which_partitions_a_deleted_group_had_committed(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_mirror_hears_which_partitions_a_deleted_group_had_committed(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[tuple[str, Sequence[str]]] = []
     monkeypatch.setattr(sidecar.services.mirror, "deleted", lambda *deletion: told.append(deletion))
     sidecar.admin.make("t", 2)
@@ -195,7 +209,9 @@ async def test_the_mirror_hears_which_partitions_a_deleted_group_had_committed(s
 
 
 @pytest.mark.parametrize("again", [False, True])
-async def test_a_deleted_topic_takes_its_commits_with_it_and_not_those_of_its_successor(sidecar: Sidecar, again: bool) -> None:
+async def test_a_deleted_topic_takes_its_commits_with_it_and_not_those_of_its_successor(
+    sidecar: Sidecar, again: bool
+) -> None:
     sidecar.admin.make("t")
     await committed(sidecar, 7)
     old = (await sidecar.catalog.find(NAME)).topic_id
@@ -225,9 +241,13 @@ async def test_an_id_that_nobody_has_asked_about_yet_is_looked_up_for_offsets(si
 
     async def by_id(wanted: uuid.UUID) -> tuple[ErrorCode, list[tuple[ErrorCode, int]]]:
         topics = [OffsetFetchRequestTopics(topic_id=wanted, partition_indexes=[0])]
-        answer = await sidecar.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)]), 10)
+        answer = await sidecar.ask(
+            OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)]), 10
+        )
         (group,) = answer.groups
-        return group.error_code, [(one.error_code, one.committed_offset) for topic in group.topics for one in topic.partitions]
+        return group.error_code, [
+            (one.error_code, one.committed_offset) for topic in group.topics for one in topic.partitions
+        ]
 
     sidecar.catalog.forget(NAME)
     sidecar.admin.away = True

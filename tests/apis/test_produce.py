@@ -48,13 +48,26 @@ class Setup:
         self.table = open_table(lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name))
         self.fleet = TestFleet(Member(0, "127.0.0.1", 9092))
         self.services = Services(
-            config=KafkaConfig(), catalog=catalog, configs=cast(Any, None), partitions=self.table, sessions=FetchSessionCache(),
-            groups=cast(Any, None), peers=cast(Any, None), fleet=self.fleet, mirror=cast(Any, None), in_turn=KeyedLock(),
-            log_starts=cast(Any, None), transactions=cast(Any, None), answers=AnswerShare(2**30),
-            clock=asyncio.get_running_loop().time, wall_clock=lambda: int(time.time() * 1000),
-        )  # fmt: skip
+            config=KafkaConfig(),
+            catalog=catalog,
+            configs=cast(Any, None),
+            partitions=self.table,
+            sessions=FetchSessionCache(),
+            groups=cast(Any, None),
+            peers=cast(Any, None),
+            fleet=self.fleet,
+            mirror=cast(Any, None),
+            in_turn=KeyedLock(),
+            log_starts=cast(Any, None),
+            transactions=cast(Any, None),
+            answers=AnswerShare(2**30),
+            clock=asyncio.get_running_loop().time,
+            wall_clock=lambda: int(time.time() * 1000),
+        )
 
-    def begin(self, *records: bytes | None, acks: int = -1, version: int = 13, topic: TopicProduceData | None = None) -> Any:
+    def begin(
+        self, *records: bytes | None, acks: int = -1, version: int = 13, topic: TopicProduceData | None = None
+    ) -> Any:
         partitions = [PartitionProduceData(index=index, records=data) for index, data in enumerate(records)]
         topics = [topic or TopicProduceData(topic_id=TOPIC_ID, partition_data=partitions)]
         request = ProduceRequest(acks=acks, timeout_ms=5_000, topic_data=topics)
@@ -131,6 +144,8 @@ async def test_a_client_of_acks_0_learns_of_an_error_by_losing_its_connection(se
     ],
     ids=["acks", "null", "empty", "cut", "changed", "two batches", "zstd", "from tomorrow", "unknown id", "bad name"],
 )
-async def test_what_is_known_to_be_bad_is_not_written(setup: Setup, records: bytes | None, how: dict[str, Any], error: ErrorCode) -> None:
+async def test_what_is_known_to_be_bad_is_not_written(
+    setup: Setup, records: bytes | None, how: dict[str, Any], error: ErrorCode
+) -> None:
     assert await setup.produce(records, **how) == [(error, -1)]
     assert setup.written == 0

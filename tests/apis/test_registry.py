@@ -30,23 +30,54 @@ def test_every_version_told_can_be_answered(api: AnyApi) -> None:
 def test_what_changes_something_does_not_end_with_its_client() -> None:
     """Named one by one, so that a new API has to be thought of here."""
     changing = {
-        "Produce", "OffsetCommit", "Heartbeat", "LeaveGroup", "ApiVersions", "CreateTopics", "DeleteTopics", "InitProducerId",
-        "CreatePartitions", "DeleteGroups", "OffsetDelete", "ConsumerGroupHeartbeat", "AlterConfigs", "IncrementalAlterConfigs",
-        "DeleteRecords", "UpdateFeatures",
-        "AlterReplicaLogDirs", "ElectLeaders", "AlterPartitionReassignments", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn",
-        "WriteTxnMarkers", "TxnOffsetCommit",
+        "Produce",
+        "OffsetCommit",
+        "Heartbeat",
+        "LeaveGroup",
+        "ApiVersions",
+        "CreateTopics",
+        "DeleteTopics",
+        "InitProducerId",
+        "CreatePartitions",
+        "DeleteGroups",
+        "OffsetDelete",
+        "ConsumerGroupHeartbeat",
+        "AlterConfigs",
+        "IncrementalAlterConfigs",
+        "DeleteRecords",
+        "UpdateFeatures",
+        "AlterReplicaLogDirs",
+        "ElectLeaders",
+        "AlterPartitionReassignments",
+        "AddPartitionsToTxn",
+        "AddOffsetsToTxn",
+        "EndTxn",
+        "WriteTxnMarkers",
+        "TxnOffsetCommit",
         # These are answered at once.
-        "SaslHandshake", "SaslAuthenticate", "DescribeAcls", "CreateAcls", "DeleteAcls", "CreateDelegationToken", "RenewDelegationToken",
-        "ExpireDelegationToken", "DescribeDelegationToken", "DescribeClientQuotas", "AlterClientQuotas", "DescribeUserScramCredentials",
+        "SaslHandshake",
+        "SaslAuthenticate",
+        "DescribeAcls",
+        "CreateAcls",
+        "DeleteAcls",
+        "CreateDelegationToken",
+        "RenewDelegationToken",
+        "ExpireDelegationToken",
+        "DescribeDelegationToken",
+        "DescribeClientQuotas",
+        "AlterClientQuotas",
+        "DescribeUserScramCredentials",
         "AlterUserScramCredentials",
-    }  # fmt: skip
+    }
     assert {api.name for api in APIS if not api.ends_with_client} == changing
 
 
 def test_no_python_hides_grpcio_and_generated_code_is_where_it_belongs() -> None:
     root = Path(__file__).parents[2]
     assert not list((root / "grpc").rglob("*.py"))
-    fields = re.findall(r"^message (\w+)", (root / "grpc/kafka_sidecar/pulsar/pulsar_api.proto").read_text(), re.MULTILINE)
+    fields = re.findall(
+        r"^message (\w+)", (root / "grpc/kafka_sidecar/pulsar/pulsar_api.proto").read_text(), re.MULTILINE
+    )
     generated = (root / "handler/kafka_sidecar/pulsar/pulsar_api_pb2.pyi").read_text()
     assert all(f"class {name}(" in generated for name in fields)
 

@@ -1,4 +1,6 @@
-"""What a Kafka without an authorizer and without a login answers to those who ask about ACLs, quotas, users and tokens."""
+"""What a Kafka without an authorizer and without a login answers to those who ask about ACLs, quotas, users and
+tokens.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ async def test_there_is_no_authorizer(sidecar: Sidecar) -> None:
 
 
 async def test_there_are_no_quotas(sidecar: Sidecar) -> None:
-    answer = await sidecar.ask(DescribeClientQuotasRequest(components=[ComponentData(entity_type="user", match="anna")]), 1)
+    answer = await sidecar.ask(
+        DescribeClientQuotasRequest(components=[ComponentData(entity_type="user", match="anna")]), 1
+    )
     assert (answer.error_code, answer.entries) == (NONE, ())
 
 
@@ -63,12 +67,18 @@ async def test_there_are_no_quotas(sidecar: Sidecar) -> None:
     ("components", "code"),
     [
         ([ComponentData(entity_type="", match="x")], ErrorCode.INVALID_REQUEST),
-        ([ComponentData(entity_type="user", match_type=1), ComponentData(entity_type="user", match="x")], ErrorCode.INVALID_REQUEST),
+        (
+            [ComponentData(entity_type="user", match_type=1), ComponentData(entity_type="user", match="x")],
+            ErrorCode.INVALID_REQUEST,
+        ),
         ([ComponentData(entity_type="colour", match="x")], ErrorCode.UNSUPPORTED_VERSION),
         ([ComponentData(entity_type="user", match_type=0)], ErrorCode.INVALID_REQUEST),
         ([ComponentData(entity_type="user", match_type=2, match="x")], ErrorCode.INVALID_REQUEST),
         ([ComponentData(entity_type="user", match_type=3)], ErrorCode.INVALID_REQUEST),
-        ([ComponentData(entity_type="user", match_type=2), ComponentData(entity_type="ip", match_type=2)], ErrorCode.INVALID_REQUEST),
+        (
+            [ComponentData(entity_type="user", match_type=2), ComponentData(entity_type="ip", match_type=2)],
+            ErrorCode.INVALID_REQUEST,
+        ),
     ],
     ids=["no type", "twice", "unknown type", "exact without a name", "any with a name", "unknown match", "ip and user"],
 )
@@ -82,8 +92,14 @@ async def test_a_filter_of_quotas_that_makes_no_sense_is_refused(
 
 async def test_no_quota_can_be_set_and_any_can_be_removed(sidecar: Sidecar) -> None:
     entries = [
-        EntryData(entity=[EntityData(entity_type="user", entity_name="anna")], ops=[OpData(key="producer_byte_rate", value=1e6)]),
-        EntryData(entity=[EntityData(entity_type="user", entity_name=None)], ops=[OpData(key="producer_byte_rate", remove=True)]),
+        EntryData(
+            entity=[EntityData(entity_type="user", entity_name="anna")],
+            ops=[OpData(key="producer_byte_rate", value=1e6)],
+        ),
+        EntryData(
+            entity=[EntityData(entity_type="user", entity_name=None)],
+            ops=[OpData(key="producer_byte_rate", remove=True)],
+        ),
     ]
     answer = await sidecar.ask(AlterClientQuotasRequest(entries=entries), 1)
     assert errors(answer.entries) == [ErrorCode.INVALID_REQUEST, NONE]
@@ -113,7 +129,10 @@ async def test_what_is_no_entity_of_quotas_is_refused_whatever_is_done_to_it(
 async def test_an_entity_of_quotas_that_comes_twice_is_answered_once(sidecar: Sidecar) -> None:
     anna = [EntityData(entity_type="user", entity_name="anna")]
     one = OpData(key="producer_byte_rate", remove=True)
-    for entries in ([EntryData(entity=anna, ops=[one]), EntryData(entity=anna, ops=[one])], [EntryData(entity=anna, ops=[one, one])]):
+    for entries in (
+        [EntryData(entity=anna, ops=[one]), EntryData(entity=anna, ops=[one])],
+        [EntryData(entity=anna, ops=[one, one])],
+    ):
         (answer,) = (await sidecar.ask(AlterClientQuotasRequest(entries=entries), 1)).entries
         assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, "Ignoring duplicate entity")
 
@@ -122,7 +141,9 @@ async def test_no_user_has_credentials(sidecar: Sidecar) -> None:
     for everybody in (DescribeUserScramCredentialsRequest(users=None), DescribeUserScramCredentialsRequest(users=[])):
         answer = await sidecar.ask(everybody, 0)
         assert (answer.error_code, answer.results) == (NONE, [])
-    answer = await sidecar.ask(DescribeUserScramCredentialsRequest(users=[UserName(name=one) for one in ("a", "b", "b")]), 0)
+    answer = await sidecar.ask(
+        DescribeUserScramCredentialsRequest(users=[UserName(name=one) for one in ("a", "b", "b")]), 0
+    )
     told = [(one.user, one.error_code) for one in answer.results]
     assert told == [("a", ErrorCode.RESOURCE_NOT_FOUND), ("b", ErrorCode.DUPLICATE_RESOURCE)]
 
@@ -139,12 +160,17 @@ async def test_no_credentials_are_kept(sidecar: Sidecar) -> None:
 
 async def test_a_listener_without_a_login_knows_no_tokens(sidecar: Sidecar) -> None:
     for request in (
-        CreateDelegationTokenRequest(), RenewDelegationTokenRequest(), ExpireDelegationTokenRequest(), DescribeDelegationTokenRequest()
-    ):  # fmt: skip
+        CreateDelegationTokenRequest(),
+        RenewDelegationTokenRequest(),
+        ExpireDelegationTokenRequest(),
+        DescribeDelegationTokenRequest(),
+    ):
         for version in versions(request.KEY):
             answer = await sidecar.ask(request, version)
             assert answer.error_code is ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    answer = await sidecar.ask(CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="anna"), 3)
+    answer = await sidecar.ask(
+        CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="anna"), 3
+    )
     assert (answer.principal_name, answer.token_requester_principal_name) == ("anna", "ANONYMOUS")
 
 

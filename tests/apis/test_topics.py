@@ -16,7 +16,12 @@ from kafka_sidecar.wire.messages.create_partitions import CreatePartitionsReques
 from kafka_sidecar.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kafka_sidecar.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kafka_sidecar.wire.messages.find_coordinator import FindCoordinatorRequest
-from kafka_sidecar.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
+from kafka_sidecar.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from kafka_sidecar.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.batches import batch
 from tests.support.services import NAMESPACE, Sidecar, errors
@@ -42,7 +47,10 @@ async def described(sidecar: Sidecar, *names: str) -> Sequence[MetadataResponseT
 async def test_the_offsets_of_groups_are_an_internal_topic(with_offsets: Sidecar) -> None:
     with_offsets.admin.make("t")
     listed = await described(with_offsets)
-    assert [(topic.name, topic.is_internal, len(topic.partitions)) for topic in listed] == [(OFFSETS, True, 8), ("t", False, 1)]
+    assert [(topic.name, topic.is_internal, len(topic.partitions)) for topic in listed] == [
+        (OFFSETS, True, 8),
+        ("t", False, 1),
+    ]
     (alone,) = await described(with_offsets, OFFSETS)
     alone.topic_id = listed[0].topic_id
     assert alone == listed[0]
@@ -50,7 +58,10 @@ async def test_the_offsets_of_groups_are_an_internal_topic(with_offsets: Sidecar
 
 async def test_a_topic_of_that_name_in_another_namespace_is_another(with_offsets: Sidecar) -> None:
     with_offsets.admin.make(f"persistent://public/default/{OFFSETS}", 3)
-    assert [topic.name for topic in await described(with_offsets)] == [OFFSETS, f"persistent://public/default/{OFFSETS}"]
+    assert [topic.name for topic in await described(with_offsets)] == [
+        OFFSETS,
+        f"persistent://public/default/{OFFSETS}",
+    ]
 
 
 async def test_it_is_not_made_for_who_asks_for_it() -> None:
@@ -67,7 +78,9 @@ async def test_it_can_not_be_written_grown_deleted_or_made(with_offsets: Sidecar
     produced = TopicProduceData(name=OFFSETS, partition_data=[PartitionProduceData(records=batch(b"x"))])
     answer = await with_offsets.ask(ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=[produced]), 9)
     assert errors(answer.responses[0].partition_responses) == [refused]
-    answer = await with_offsets.ask(CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=OFFSETS, count=9, assignments=None)]), 3)
+    answer = await with_offsets.ask(
+        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=OFFSETS, count=9, assignments=None)]), 3
+    )
     assert errors(answer.results) == [refused]
     answer = await with_offsets.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=OFFSETS)]), 6)
     assert errors(answer.responses) == [refused]
@@ -82,7 +95,9 @@ async def test_it_can_not_be_written_grown_deleted_or_made(with_offsets: Sidecar
     assert not with_offsets.logs
 
 
-async def test_a_topic_that_can_not_be_described_is_named_in_the_log(sidecar: Sidecar, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_topic_that_can_not_be_described_is_named_in_the_log(
+    sidecar: Sidecar, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     sidecar.admin.make("half")
     sidecar.admin.make("whole")
@@ -90,8 +105,9 @@ async def test_a_topic_that_can_not_be_described_is_named_in_the_log(sidecar: Si
     assert errors(await described(sidecar, "half", "whole")) == [ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NONE]
     assert f"topic {NAMESPACE}half can't be described, its partition 0 does not answer" in caplog.text
     assert [(topic.name, topic.error_code) for topic in await described(sidecar)] == [
-        ("half", ErrorCode.LEADER_NOT_AVAILABLE), ("whole", ErrorCode.NONE),
-    ]  # fmt: skip
+        ("half", ErrorCode.LEADER_NOT_AVAILABLE),
+        ("whole", ErrorCode.NONE),
+    ]
 
 
 async def test_what_is_known_of_a_topic_is_told_while_pulsar_is_away(sidecar: Sidecar) -> None:
@@ -127,7 +143,9 @@ async def test_many_groups_that_are_looked_for_do_not_hold_the_loop(sidecar: Sid
     keys = [f"group-{number}" for number in range(20_000)]
 
     async def ask() -> None:
-        assert len((await sidecar.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=keys), 4)).coordinators) == len(keys)
+        assert len(
+            (await sidecar.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=keys), 4)).coordinators
+        ) == len(keys)
 
     await does_not_hold_the_loop(ask)
 
@@ -143,7 +161,9 @@ async def test_a_listing_asks_only_for_the_names_and_for_topics_that_are_in_use(
         sidecar.admin.there[f"{NAMESPACE}{name}"] = (3, sidecar.admin.there[f"{NAMESPACE}{name}"][1])
     sizes = {topic.name: len(topic.partitions) for topic in await described(sidecar)}
     assert sizes == {"unused": 1, "used": 3}, "the picture of what nobody uses is looked at later"
-    assert [len(topic.partitions) for topic in await described(sidecar, "unused")] == [3], "who names it is told what it is now"
+    assert [len(topic.partitions) for topic in await described(sidecar, "unused")] == [3], (
+        "who names it is told what it is now"
+    )
     sidecar.skew += LISTED_SECONDS + 1
     sidecar.admin.there[f"{NAMESPACE}unused"] = (4, sidecar.admin.there[f"{NAMESPACE}unused"][1])
     assert {len(topic.partitions) for topic in await described(sidecar)} == {3, 4}, "an old picture is none"

@@ -35,14 +35,22 @@ from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest
 from kafka_sidecar.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from kafka_sidecar.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kafka_sidecar.wire.messages.list_transactions import ListTransactionsRequest
-from kafka_sidecar.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kafka_sidecar.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from kafka_sidecar.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_sidecar.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from kafka_sidecar.wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+from kafka_sidecar.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from tests.support.batches import batch
 from tests.support.services import Sidecar
 from tests.support.transactions import Coordinator, write
@@ -74,9 +82,11 @@ class Producer:
     async def add(self, partitions: Sequence[int] = (0,), topic: str = "t") -> list[ErrorCode]:
         topics = [AddPartitionsToTxnTopic(name=topic, partitions=partitions)]
         request = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id="x", v3_and_below_producer_id=self.id, v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_transactional_id="x",
+            v3_and_below_producer_id=self.id,
+            v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=topics,
-        )  # fmt: skip
+        )
         answer = await self.sidecar.ask(request, 3)
         return [one.partition_error_code for one in answer.results_by_topic_v3_and_below[0].results_by_partition]
 
@@ -94,20 +104,28 @@ class Producer:
 
     async def commit_offset(self, offset: int, group: str = "g", member: str = "", generation: int = -1) -> ErrorCode:
         if not self.bumps:
-            request = AddOffsetsToTxnRequest(transactional_id="x", producer_id=self.id, producer_epoch=self.epoch, group_id=group)
+            request = AddOffsetsToTxnRequest(
+                transactional_id="x", producer_id=self.id, producer_epoch=self.epoch, group_id=group
+            )
             error = (await self.sidecar.ask(request, 3)).error_code
             if error is not NONE:
                 return ErrorCode(error)
         partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="m")
         commit = TxnOffsetCommitRequest(
-            transactional_id="x", group_id=group, producer_id=self.id, producer_epoch=self.epoch, member_id=member,
+            transactional_id="x",
+            group_id=group,
+            producer_id=self.id,
+            producer_epoch=self.epoch,
+            member_id=member,
             generation_id=generation,
             topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[partition])],
-        )  # fmt: skip
+        )
         return ErrorCode((await self.sidecar.ask(commit, self.offsets_version)).topics[0].partitions[0].error_code)
 
     async def end(self, committed: bool) -> ErrorCode:
-        request = EndTxnRequest(transactional_id="x", producer_id=self.id, producer_epoch=self.epoch, committed=committed)
+        request = EndTxnRequest(
+            transactional_id="x", producer_id=self.id, producer_epoch=self.epoch, committed=committed
+        )
         answer = await self.sidecar.ask(request, self.end_version)
         if answer.error_code is NONE and self.bumps:
             self.id, self.epoch, self.sequences = answer.producer_id, answer.producer_epoch, {}
@@ -135,7 +153,9 @@ async def settled(sidecar: Sidecar) -> None:
 
 
 async def fetched(sidecar: Sidecar, committed: bool, partition: int = 0) -> Any:
-    topic = FetchTopic(topic="t", partitions=[FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=10**6)])
+    topic = FetchTopic(
+        topic="t", partitions=[FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=10**6)]
+    )
     request = FetchRequest(max_wait_ms=50, min_bytes=1, max_bytes=10**6, isolation_level=committed, topics=[topic])
     return (await sidecar.ask(request, 12)).responses[0].partitions[0]
 
@@ -162,7 +182,12 @@ async def test_a_transaction_is_stable_when_it_has_ended(sidecar: Sidecar, produ
     assert (await producer.send(b"b")).base_offset == 1
     assert (await end_of(sidecar, False), await end_of(sidecar, True)) == (2, 0)
     found = await fetched(sidecar, True)
-    assert (found.high_watermark, found.last_stable_offset, list(found.records or ()), list(found.aborted_transactions)) == (2, 0, [], [])
+    assert (
+        found.high_watermark,
+        found.last_stable_offset,
+        list(found.records or ()),
+        list(found.aborted_transactions),
+    ) == (2, 0, [], [])
     assert (await fetched(sidecar, False)).aborted_transactions is None
     assert await producer.end(True) is NONE
     await settled(sidecar)
@@ -193,7 +218,9 @@ async def test_offsets_count_when_the_transaction_has_committed(sidecar: Sidecar
 async def test_all_offsets_of_a_group_say_which_are_unstable(sidecar: Sidecar, producer: Producer) -> None:
     await producer.init()
     await producer.commit_offset(5)
-    answer = await sidecar.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)], require_stable=True), 8)
+    answer = await sidecar.ask(
+        OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)], require_stable=True), 8
+    )
     assert [one.error_code for one in answer.groups[0].topics[0].partitions] == [ErrorCode.UNSTABLE_OFFSET_COMMIT]
     answer = await sidecar.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)]), 8)
     assert not answer.groups[0].topics
@@ -226,9 +253,11 @@ async def test_a_partition_is_added_once_by_all_names_of_its_topic(sidecar: Side
     await producer.init()
     names = ("t", "public/default/t")
     request = AddPartitionsToTxnRequest(
-        v3_and_below_transactional_id="x", v3_and_below_producer_id=producer.id, v3_and_below_producer_epoch=producer.epoch,
+        v3_and_below_transactional_id="x",
+        v3_and_below_producer_id=producer.id,
+        v3_and_below_producer_epoch=producer.epoch,
         v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in names],
-    )  # fmt: skip
+    )
     answer = await sidecar.ask(request, 3)
     assert [one.name for one in answer.results_by_topic_v3_and_below] == list(names)
     assert all(one.results_by_partition[0].partition_error_code is NONE for one in answer.results_by_topic_v3_and_below)
@@ -271,14 +300,19 @@ async def test_transactions_are_listed_and_described(sidecar: Sidecar, monkeypat
     ]
     assert listed.unknown_state_filters == ["Strange"]
     for request, count in (
-        (ListTransactionsRequest(state_filters=["Empty"]), 0), (ListTransactionsRequest(producer_id_filters=[producer.id]), 1),
-        (ListTransactionsRequest(producer_id_filters=[1]), 0), (ListTransactionsRequest(duration_filter=100_000), 0),
-        (ListTransactionsRequest(transactional_id_pattern="x|y"), 1), (ListTransactionsRequest(transactional_id_pattern="y.*"), 0),
-    ):  # fmt: skip
+        (ListTransactionsRequest(state_filters=["Empty"]), 0),
+        (ListTransactionsRequest(producer_id_filters=[producer.id]), 1),
+        (ListTransactionsRequest(producer_id_filters=[1]), 0),
+        (ListTransactionsRequest(duration_filter=100_000), 0),
+        (ListTransactionsRequest(transactional_id_pattern="x|y"), 1),
+        (ListTransactionsRequest(transactional_id_pattern="y.*"), 0),
+    ):
         assert len((await sidecar.ask(request, 2)).transaction_states) == count
     wrong = await sidecar.ask(ListTransactionsRequest(transactional_id_pattern="("), 2)
     assert wrong.error_code is ErrorCode.INVALID_REGULAR_EXPRESSION
-    known, unknown = (await sidecar.ask(DescribeTransactionsRequest(transactional_ids=["x", "y"]), 0)).transaction_states
+    known, unknown = (
+        await sidecar.ask(DescribeTransactionsRequest(transactional_ids=["x", "y"]), 0)
+    ).transaction_states
     assert (known.transaction_state, known.producer_id, known.transaction_timeout_ms) == (
         TransactionState.ONGOING.title,
         producer.id,
@@ -299,7 +333,13 @@ async def test_one_that_hangs_is_found_and_ended(sidecar: Sidecar) -> None:
     async def end(producer_id: int, epoch: int) -> ErrorCode:
         topic = WritableTxnMarkerTopic(name="t", partition_indexes=[0])
         marker = WritableTxnMarker(producer_id=producer_id, producer_epoch=epoch, topics=[topic])
-        return ErrorCode((await sidecar.ask(WriteTxnMarkersRequest(markers=[marker]), 1)).markers[0].topics[0].partitions[0].error_code)
+        return ErrorCode(
+            (await sidecar.ask(WriteTxnMarkersRequest(markers=[marker]), 1))
+            .markers[0]
+            .topics[0]
+            .partitions[0]
+            .error_code
+        )
 
     assert await end(producer.id, -1) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert await end(producer.id + 1, 0) is ErrorCode.INVALID_TXN_STATE
@@ -336,15 +376,22 @@ async def test_coordinators_tell_which_transactions_have_ended(sidecar: Sidecar)
 
 
 @pytest.mark.parametrize("namespace", ["", "public/team"])
-async def test_of_what_a_sidecar_of_0_2_passes_on_it_is_not_certain_where_the_markers_go(sidecar: Sidecar, namespace: str) -> None:
+async def test_of_what_a_sidecar_of_0_2_passes_on_it_is_not_certain_where_the_markers_go(
+    sidecar: Sidecar, namespace: str
+) -> None:
     """It names topics as its clients do, and they may mean those of another namespace."""
     producer = Producer(sidecar, V2)
     await producer.init()
     peer = PeerTransactions(cast(Any, sidecar.transactions), cast(Any, sidecar.services.groups))
     request = pb.VerifyTransactionRequest(
-        transactional_id="x", producer_id=producer.id, producer_epoch=producer.epoch, topic="t", partition=0, adds_partition=True,
+        transactional_id="x",
+        producer_id=producer.id,
+        producer_epoch=producer.epoch,
+        topic="t",
+        partition=0,
+        adds_partition=True,
         namespace=namespace,
-    )  # fmt: skip
+    )
     assert (await peer.verify(request)).number == 1
     assert await producer.end(True) is NONE
     await sidecar.transactions.coordinator.shards[0].completed("x", 5.0)
@@ -385,7 +432,9 @@ async def test_a_coordinator_that_can_not_be_asked_keeps_nobody_from_what_others
     sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Peers:
-        async def ended_transactions(self, address: str, request: EndedTransactionsRequest) -> EndedTransactionsResponse:
+        async def ended_transactions(
+            self, address: str, request: EndedTransactionsRequest
+        ) -> EndedTransactionsResponse:
             if address == "away":
                 raise PeerUnavailable("away")
             told = [pb.EndedTransactions(producer_id=one, number=5) for one in request.producer_ids]
@@ -401,30 +450,46 @@ async def test_a_coordinator_that_can_not_be_asked_keeps_nobody_from_what_others
     assert not told[7].has_marked(5), "a coordinator that does not say from when on it knows says nothing"
 
 
-async def test_several_transactions_are_added_to_or_verified_in_one_request(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_several_transactions_are_added_to_or_verified_in_one_request(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
     producer = Producer(sidecar, V1)
     await producer.init()
 
-    def of(transactional_id: str, partitions: Sequence[int], *, verify_only: bool, epoch: int = 0) -> AddPartitionsToTxnTransaction:
+    def of(
+        transactional_id: str, partitions: Sequence[int], *, verify_only: bool, epoch: int = 0
+    ) -> AddPartitionsToTxnTransaction:
         return AddPartitionsToTxnTransaction(
-            transactional_id=transactional_id, producer_id=producer.id, producer_epoch=epoch, verify_only=verify_only,
+            transactional_id=transactional_id,
+            producer_id=producer.id,
+            producer_epoch=epoch,
+            verify_only=verify_only,
             topics=[AddPartitionsToTxnTopic(name="t", partitions=partitions)],
-        )  # fmt: skip
+        )
 
     async def ask(*transactions: AddPartitionsToTxnTransaction) -> list[list[ErrorCode]]:
         answer = await sidecar.ask(AddPartitionsToTxnRequest(transactions=transactions), 5)
         assert answer.error_code is NONE
-        assert [one.transactional_id for one in answer.results_by_transaction] == [one.transactional_id for one in transactions]
+        assert [one.transactional_id for one in answer.results_by_transaction] == [
+            one.transactional_id for one in transactions
+        ]
         return [
-            [one.partition_error_code for one in result.topic_results[0].results_by_partition] for result in answer.results_by_transaction
+            [one.partition_error_code for one in result.topic_results[0].results_by_partition]
+            for result in answer.results_by_transaction
         ]
 
     unknown, not_attempted = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
     assert await ask(of("x", [0], verify_only=True), of("y", [1], verify_only=True)) == [
-        [ErrorCode.TRANSACTION_ABORTABLE], [ErrorCode.INVALID_PRODUCER_ID_MAPPING],
-    ]  # fmt: skip
-    assert await ask(of("x", [0], verify_only=False), of("", [0], verify_only=False)) == [[NONE], [ErrorCode.INVALID_REQUEST]]
-    assert await ask(of("x", [0, 1], verify_only=True)) == [[NONE, ErrorCode.TRANSACTION_ABORTABLE]], "which adds nothing"
+        [ErrorCode.TRANSACTION_ABORTABLE],
+        [ErrorCode.INVALID_PRODUCER_ID_MAPPING],
+    ]
+    assert await ask(of("x", [0], verify_only=False), of("", [0], verify_only=False)) == [
+        [NONE],
+        [ErrorCode.INVALID_REQUEST],
+    ]
+    assert await ask(of("x", [0, 1], verify_only=True)) == [[NONE, ErrorCode.TRANSACTION_ABORTABLE]], (
+        "which adds nothing"
+    )
     assert await ask(of("x", [0], verify_only=False, epoch=1)) == [[ErrorCode.PRODUCER_FENCED]]
     for verify_only in (True, False):
         assert await ask(of("x", [0, 7], verify_only=verify_only)) == [[not_attempted, unknown]]
@@ -442,18 +507,27 @@ async def test_what_an_open_transaction_has_written_is_not_the_greatest_time_of_
     assert await end_of(sidecar, committed=True, timestamp=MAX_TIMESTAMP) == -1
     assert await producer.end(committed=True) is NONE
     await settled(sidecar)
-    assert await end_of(sidecar, committed=True, timestamp=MAX_TIMESTAMP) == 1, "its marker is the youngest, as in Kafka"
+    assert await end_of(sidecar, committed=True, timestamp=MAX_TIMESTAMP) == 1, (
+        "its marker is the youngest, as in Kafka"
+    )
 
 
 async def test_a_member_of_the_consumer_protocol_commits_in_a_transaction(sidecar: Sidecar, producer: Producer) -> None:
     await producer.init()
     beat = ConsumerGroupHeartbeatRequest(
-        group_id="g", member_id="m1", member_epoch=0, rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], topic_partitions=[]
+        group_id="g",
+        member_id="m1",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
     )
     joined = await sidecar.ask(beat, 1)
     assert joined.error_code is NONE
     stale = await producer.commit_offset(7, member="m1", generation=joined.member_epoch - 1)
-    assert stale is ErrorCode.ILLEGAL_GENERATION, "which Java's producer aborts for; after STALE_MEMBER_EPOCH it is of no use any more"
+    assert stale is ErrorCode.ILLEGAL_GENERATION, (
+        "which Java's producer aborts for; after STALE_MEMBER_EPOCH it is of no use any more"
+    )
     assert await producer.commit_offset(7, member="gone", generation=1) is ErrorCode.UNKNOWN_MEMBER_ID
     assert await producer.commit_offset(7, member="m1", generation=joined.member_epoch) is NONE
     assert await producer.end(committed=True) is NONE
@@ -461,18 +535,29 @@ async def test_a_member_of_the_consumer_protocol_commits_in_a_transaction(sideca
     assert await offset_of(sidecar, stable=True) == (7, NONE)
 
 
-async def test_a_rebalance_of_a_classic_group_is_not_told_to_who_commits_in_a_transaction(sidecar: Sidecar, producer: Producer) -> None:
+async def test_a_rebalance_of_a_classic_group_is_not_told_to_who_commits_in_a_transaction(
+    sidecar: Sidecar, producer: Producer
+) -> None:
     await producer.init()
 
     async def join(member: str = "") -> JoinGroupResponse:
         request = JoinGroupRequest(
-            group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id=member, protocol_type="consumer",
+            group_id="g",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            member_id=member,
+            protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
-        )  # fmt: skip
+        )
         return cast(JoinGroupResponse, await sidecar.ask(request, 5))
 
     member = (await join()).member_id
     joined = await join(member)
     assert joined.error_code is NONE
-    assert await producer.commit_offset(7, member=member, generation=joined.generation_id) is NONE, "nobody has sent a SyncGroup"
-    assert await producer.commit_offset(7, member=member, generation=joined.generation_id - 1) is ErrorCode.ILLEGAL_GENERATION
+    assert await producer.commit_offset(7, member=member, generation=joined.generation_id) is NONE, (
+        "nobody has sent a SyncGroup"
+    )
+    assert (
+        await producer.commit_offset(7, member=member, generation=joined.generation_id - 1)
+        is ErrorCode.ILLEGAL_GENERATION
+    )

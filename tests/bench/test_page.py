@@ -12,15 +12,26 @@ MEASURED: dict[str, Any] = {
     "commit": "abc1234",
     "machine": "2 cores",
     "throughput": [
-        {"case": "1 KiB & more", "system": system, "produce_mib_s": rate, "consume_mib_s": 4 * rate, "produce_cpu_s_per_gib": 12.5}
+        {
+            "case": "1 KiB & more",
+            "system": system,
+            "produce_mib_s": rate,
+            "consume_mib_s": 4 * rate,
+            "produce_cpu_s_per_gib": 12.5,
+        }
         for system, rate in (("sidecar", 18.5), ("kafka", 21.25), ("pulsar", 20.0))
     ],
     "crowds": [{"system": "sidecar", "producers": 100, "partitions": 1, "batches_per_s": 18_000.0}],
-    "transactions": [{"client": "java", "system": "sidecar", "records": 100, "partitions": 16, "transactions_per_s": 120.5}],
+    "transactions": [
+        {"client": "java", "system": "sidecar", "records": 100, "partitions": 16, "transactions_per_s": 120.5}
+    ],
     "sizes": [{"what": "import", "seconds": 0.375, "mib": None}],
     "latency": [{"path": "kafka", "pace": "single", "acked_p50_ms": 2.125}],
 }
-HISTORY = [{"at": 1_795_000_000 + day, "commit": f"c{day}", "costs": {"a batch": 100.0 + day, "idle <MiB>": 58.0}} for day in range(3)]
+HISTORY = [
+    {"at": 1_795_000_000 + day, "commit": f"c{day}", "costs": {"a batch": 100.0 + day, "idle <MiB>": 58.0}}
+    for day in range(3)
+]
 
 
 class _Shown(HTMLParser):

@@ -52,7 +52,11 @@ class Rendered:
                 yield where, container
 
     def sidecar(self, where: str) -> Document:
-        (found,) = (container for place, container in self.containers() if place == where and container["name"] == "kafka-sidecar")
+        (found,) = (
+            container
+            for place, container in self.containers()
+            if place == where and container["name"] == "kafka-sidecar"
+        )
         return found
 
 

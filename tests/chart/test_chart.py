@@ -48,7 +48,8 @@ def test_helm_finds_nothing_to_say(setup: Path) -> None:
 def test_every_document_is_valid_for_the_oldest_and_the_newest_kubernetes(setup: Rendered) -> None:
     documents = [*setup.documents]
     documents += [
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": where}, "spec": _complete(spec)} for where, spec in setup.pod_specs()
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": where}, "spec": _complete(spec)}
+        for where, spec in setup.pod_specs()
     ]
     for document in documents:
         if document["kind"] in MONITORING:
@@ -86,13 +87,21 @@ def test_what_is_selected_is_there_and_what_is_named_once(setup: Rendered) -> No
     assert len(names) == len(set(names))
     for stateful in setup.all("StatefulSet"):
         labels = stateful["spec"]["template"]["metadata"]["labels"]
-        ports = {port["name"] for container in stateful["spec"]["template"]["spec"]["containers"] for port in container["ports"]}
+        ports = {
+            port["name"]
+            for container in stateful["spec"]["template"]["spec"]["containers"]
+            for port in container["ports"]
+        }
         assert stateful["spec"]["selector"]["matchLabels"].items() <= labels.items()
         assert ("Service", stateful["spec"]["serviceName"]) in names
         for service in setup.all("Service"):
             if service["metadata"]["name"].endswith("-brokers"):
                 continue
-            selector = {name: value for name, value in service["spec"]["selector"].items() if not name.startswith("statefulset.")}
+            selector = {
+                name: value
+                for name, value in service["spec"]["selector"].items()
+                if not name.startswith("statefulset.")
+            }
             assert selector.items() <= labels.items()
             assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
         for volume in stateful["spec"]["template"]["spec"]["volumes"]:
@@ -116,7 +125,12 @@ def test_the_program_takes_the_settings_of_every_way(setup: Rendered, tmp_path: 
 
 def in_force(container: Document, file: Path | None) -> Config:
     """What the program makes of it in a pod."""
-    pod = {"POD_IP": "10.0.0.7", "POD_NAME": "kafka-pulsar-kafka-1", "POD_NAMESPACE": "streams", "HOST_IP": "192.168.0.3"}
+    pod = {
+        "POD_IP": "10.0.0.7",
+        "POD_NAME": "kafka-pulsar-kafka-1",
+        "POD_NAMESPACE": "streams",
+        "HOST_IP": "192.168.0.3",
+    }
     given = {"KAFKA_SIDECAR_KAFKA__NODE_ID": "1", **environment(container)}
     expanded = {name: re.sub(r"\$\((\w+)\)", lambda found: pod[found[1]], value) for name, value in given.items()}
     return load(file, expanded)
@@ -139,7 +153,9 @@ def test_a_gateway_pod_knows_its_addresses(tmp_path: Path) -> None:
 
 def test_settings_of_the_user_arrive_as_they_are(everything: Rendered, tmp_path: Path) -> None:
     file = tmp_path / "sidecar.toml"
-    file.write_text(next(one for one in everything.all("ConfigMap") if "sidecar.toml" in one["data"])["data"]["sidecar.toml"])
+    file.write_text(
+        next(one for one in everything.all("ConfigMap") if "sidecar.toml" in one["data"])["data"]["sidecar.toml"]
+    )
     config = in_force(everything.sidecar("StatefulSet"), file)
     assert (config.limits.cache_bytes, config.limits.connection_idle_seconds) == (134_217_728, 300.5)
     assert (config.kafka.auto_create_topics, config.kafka.default_partitions, config.groups.mirror) == (True, 12, "*")
@@ -148,7 +164,9 @@ def test_settings_of_the_user_arrive_as_they_are(everything: Rendered, tmp_path:
 
 
 def test_beside_others_the_sidecar_is_native_and_asks_nothing_of_pulsar(tmp_path: Path) -> None:
-    rendered = render({"gateway": {"enabled": False}, "spark": {"podTemplate": {"enabled": True}}, "brokerSidecar": {"enabled": True}})
+    rendered = render(
+        {"gateway": {"enabled": False}, "spark": {"podTemplate": {"enabled": True}}, "brokerSidecar": {"enabled": True}}
+    )
     spark = rendered.sidecar("driver.yaml")
     assert spark == rendered.sidecar("executor.yaml")
     for container in (spark, rendered.sidecar("values.yaml")):
@@ -159,7 +177,9 @@ def test_beside_others_the_sidecar_is_native_and_asks_nothing_of_pulsar(tmp_path
     assert in_force(spark, None).kafka.listen == "127.0.0.1:9092"
     assert in_force(spark, None).limits.cache_bytes == 16 * 1024 * 1024
     broker = in_force(rendered.sidecar("values.yaml"), None)
-    assert broker.pulsar.url == "pulsar://127.0.0.1:6650,pulsar-broker-headless:6650", "the broker beside it stops before it"
+    assert broker.pulsar.url == "pulsar://127.0.0.1:6650,pulsar-broker-headless:6650", (
+        "the broker beside it stops before it"
+    )
     assert broker.pulsar.admin_url == "http://127.0.0.1:8080,http://pulsar-broker-headless:8080"
     assert broker.kafka.advertised == "kafka-pulsar-kafka-1.pulsar-broker-headless.streams.svc.cluster.local:9092"
 
@@ -168,7 +188,11 @@ def test_brokers_get_the_settings_that_the_sidecar_needs() -> None:
     brokers = render({"gateway": {"enabled": False}, "brokerSidecar": {"enabled": True}}).one("ConfigMap", "-brokers")
     overlay = yaml.safe_load(brokers["data"]["values.yaml"])["broker"]
     settings = {name.removeprefix("PULSAR_PREFIX_"): value for name, value in overlay["configData"].items()}
-    needed = {"brokerEntryMetadataInterceptors", "exposingBrokerEntryMetadataToClientEnabled", "brokerDeleteInactiveTopicsEnabled"}
+    needed = {
+        "brokerEntryMetadataInterceptors",
+        "exposingBrokerEntryMetadataToClientEnabled",
+        "brokerDeleteInactiveTopicsEnabled",
+    }
     assert settings == {name: BROKER_SETTINGS[name] for name in needed}
 
 
@@ -183,8 +207,8 @@ def test_what_is_injected_is_what_spark_gets(everything: Rendered) -> None:
     assert f'image: "{container["image"]}"' in expression
     assert 'restartPolicy: "Always"' in expression
     assert (
-        'resources: Object.spec.initContainers.resources{limits: {"memory": "512Mi"}, requests: {"cpu": "100m", "memory": "192Mi"}}'
-        in expression
+        'resources: Object.spec.initContainers.resources{limits: {"memory": "512Mi"}, requests: {"cpu": "100m", '
+        '"memory": "192Mi"}}' in expression
     )
     for name, value in environment(container).items():
         assert f"Object.spec.initContainers.env{{name: {json.dumps(name)}, value: {json.dumps(value)}}}" in expression
@@ -223,16 +247,24 @@ def test_where_addresses_are_of_ipv6_it_listens_on_these(tmp_path: Path) -> None
 
 def test_pods_are_not_kept_from_moving(everything: Rendered) -> None:
     assert everything.one("PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
-    assert not render({"gateway": {"replicas": 1}}).all("PodDisruptionBudget"), "a budget for one pod keeps its node from being drained"
+    assert not render({"gateway": {"replicas": 1}}).all("PodDisruptionBudget"), (
+        "a budget for one pod keeps its node from being drained"
+    )
     assert "replicas" not in everything.one("StatefulSet")["spec"], "an upgrade would undo what the autoscaler did"
 
 
 def test_rules_and_pictures_name_metrics_that_there_are(everything: Rendered) -> None:
-    known = {f"kafka_sidecar_{name}" for name in re.findall(r'"kafka_sidecar_(\w+)"', Path(metrics.__file__).read_text())}
+    known = {
+        f"kafka_sidecar_{name}" for name in re.findall(r'"kafka_sidecar_(\w+)"', Path(metrics.__file__).read_text())
+    }
     rules = everything.one("PrometheusRule")["spec"]["groups"][0]["rules"]
     dashboard = json.loads(everything.one("ConfigMap", "-dashboard")["data"]["kafka-sidecar.json"])
-    asked = [rule["expr"] for rule in rules] + [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    named = {re.sub(r"_(bucket|count|sum)$", "", name) for text in asked for name in re.findall(r"kafka_sidecar_\w+", text)}
+    asked = [rule["expr"] for rule in rules] + [
+        target["expr"] for panel in dashboard["panels"] for target in panel["targets"]
+    ]
+    named = {
+        re.sub(r"_(bucket|count|sum)$", "", name) for text in asked for name in re.findall(r"kafka_sidecar_\w+", text)
+    }
     assert named
     assert named <= known | {f"{name}_total" for name in known}
     assert "{{ $labels.pod }}" in rules[0]["annotations"]["description"]
@@ -251,19 +283,46 @@ def test_the_chart_is_of_the_programs_version() -> None:
         ({"terminationGracePeriodSeconds": 30}, "terminationGracePeriodSeconds is 30: .* make 35"),
         ({"listeners": {"external": {"type": "LoadBalancer"}}}, "clients from outside need addresses"),
         ({"listeners": {"external": {"type": "LoadBalancer", "addresses": ["a:1"]}}}, "has 1 addresses for 3 pods"),
-        ({"listeners": {"external": {"type": "LoadBalancer", "nodePorts": [1, 2, 3]}}}, "nodePorts is for the type NodePort"),
+        (
+            {"listeners": {"external": {"type": "LoadBalancer", "nodePorts": [1, 2, 3]}}},
+            "nodePorts is for the type NodePort",
+        ),
         ({"listeners": {"external": {"type": "NodePort", "nodePorts": [1]}}}, "has 1 ports for 3 pods"),
         ({"control": {"port": 9092}}, "use a port twice"),
         ({"listeners": {"external": {"type": "NodePort", "domain": "a.example"}}}, "the type NodePort needs nodePorts"),
-        ({"listeners": {"sidecar": {"port": 9090}}, "spark": {"podTemplate": {"enabled": True}}}, "which control or metrics has"),
-        ({"networkPolicy": {"restrictEgress": True}, "pulsar": {"serviceUrl": "pulsar://a"}}, "restrictEgress needs the ports"),
+        (
+            {"listeners": {"sidecar": {"port": 9090}}, "spark": {"podTemplate": {"enabled": True}}},
+            "which control or metrics has",
+        ),
+        (
+            {"networkPolicy": {"restrictEgress": True}, "pulsar": {"serviceUrl": "pulsar://a"}},
+            "restrictEgress needs the ports",
+        ),
         ({"sidecar": {"config": {"kafak": {}}}}, "kafak"),
-        ({"sidecar": {"inject": {"enabled": True}}, "extraVolumeMounts": [{"name": "a"}]}, "pods of others do not have the volumes"),
-        ({"sidecar": {"inject": {"enabled": True}}, "envFrom": [{"secretRef": {"name": "a"}}]}, "Mark them as optional"),
-        ({"sidecar": {"gateAppReadiness": True}, "probes": {"startup": {"enabled": False}}}, "needs probes.startup.enabled"),
-        ({"gateway": {"enabled": False}, "brokerSidecar": {"enabled": True}, "drainSeconds": 40}, "gracePeriod is 75: .* make 80"),
-        ({"gateway": {"enabled": False}, "networkPolicy": {"enabled": True}}, "networkPolicy.enabled: only a gateway has that"),
-        ({"metrics": {"enabled": False}, "prometheusRule": {"enabled": True}}, "prometheusRule.enabled needs metrics.enabled"),
+        (
+            {"sidecar": {"inject": {"enabled": True}}, "extraVolumeMounts": [{"name": "a"}]},
+            "pods of others do not have the volumes",
+        ),
+        (
+            {"sidecar": {"inject": {"enabled": True}}, "envFrom": [{"secretRef": {"name": "a"}}]},
+            "Mark them as optional",
+        ),
+        (
+            {"sidecar": {"gateAppReadiness": True}, "probes": {"startup": {"enabled": False}}},
+            "needs probes.startup.enabled",
+        ),
+        (
+            {"gateway": {"enabled": False}, "brokerSidecar": {"enabled": True}, "drainSeconds": 40},
+            "gracePeriod is 75: .* make 80",
+        ),
+        (
+            {"gateway": {"enabled": False}, "networkPolicy": {"enabled": True}},
+            "networkPolicy.enabled: only a gateway has that",
+        ),
+        (
+            {"metrics": {"enabled": False}, "prometheusRule": {"enabled": True}},
+            "prometheusRule.enabled needs metrics.enabled",
+        ),
         ({"env": [{"name": "KAFKA_SIDECAR_LIMITS__DRAIN_SECONDS", "value": "300"}]}, "which the chart sets itself"),
         ({"autoscaling": {"enabled": True, "minReplicas": 10}}, "minReplicas is more than maxReplicas"),
         ({"config": {"kafka": {"listen": "0.0.0.0:1"}}}, "config.kafka.listen is worked out by the chart"),
@@ -271,9 +330,15 @@ def test_the_chart_is_of_the_programs_version() -> None:
         ({"config": {"kafka": {"entry_format": "avro"}}}, "entry_format"),
         ({"config": {"limits": {"cache_bytes": "lots"}}}, "cache_bytes"),
         ({"sidecar": {"config": {"limits": {"cache_byte": 1}}}}, "cache_byte"),
-        ({"brokerSidecar": {"enabled": True}}, "install the other as a release of its own with config.kafka.node_id_base"),
+        (
+            {"brokerSidecar": {"enabled": True}},
+            "install the other as a release of its own with config.kafka.node_id_base",
+        ),
         ({"config": {"kafka": {"node_id": 1}}}, "config.kafka.node_id is worked out by the chart"),
-        ({"config": {"groups": {"coordinate": False}}}, "sidecar.config.groups.coordinate is for those beside applications"),
+        (
+            {"config": {"groups": {"coordinate": False}}},
+            "sidecar.config.groups.coordinate is for those beside applications",
+        ),
         ({"config": {"kafak": {}}}, "kafak"),
         ({"config": {"kafka": {"namespace": ["a"]}}}, "/config/kafka/namespace"),
         ({"env": [{"name": "POD_IP", "value": "1"}]}, "env has POD_IP, which the chart sets itself"),

@@ -15,15 +15,17 @@ from kafka_sidecar.errors import ConfigError
 
 
 def test_rows_are_a_table_with_numbers_to_the_right() -> None:
-    found = pb.Partition(topic="orders", partition=3, state="open", end_offset=1_234, last=pb.MessageId(ledger=12, entry=5))
+    found = pb.Partition(
+        topic="orders", partition=3, state="open", end_offset=1_234, last=pb.MessageId(ledger=12, entry=5)
+    )
     lines = table([_row(found), _row(pb.Partition(topic="t", state="opening"))])
     assert lines == [
-        "TOPIC   PARTITION  STATE    LEADER  LOG START  END OFFSET  LAST STABLE OFFSET  LAST  PRODUCERS  OPEN TRANSACTIONS"
-        "  TRANSACTIONS LEFT OPEN",
-        "orders          3  open          0          0        1234                   0  12:5          0                  0"
-        "                       0",
-        "t               0  opening       0          0           0                   0  -             0                  0"
-        "                       0",
+        "TOPIC   PARTITION  STATE    LEADER  LOG START  END OFFSET  LAST STABLE OFFSET  LAST  PRODUCERS  OPEN "
+        "TRANSACTIONS  TRANSACTIONS LEFT OPEN",
+        "orders          3  open          0          0        1234                   0  12:5          0                "
+        "  0                       0",
+        "t               0  opening       0          0           0                   0  -             0                "
+        "  0                       0",
     ]
     assert table([]) == []
 
@@ -50,7 +52,9 @@ def test_a_message_id_that_is_none_is_refused(given: str) -> None:
         COMMANDS["offset"].ask(None, options)  # type: ignore[arg-type]
 
 
-def test_an_empty_answer_says_what_it_means(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_answer_says_what_it_means(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     class Idle:
         def __init__(self, _: str) -> None: ...
         def __enter__(self) -> Idle:

@@ -62,7 +62,9 @@ class Case(Generic[W]):
 CASES: Final[list[Case[World]]] = []
 
 
-def case(source: str, *, deduplicates: bool = False) -> Callable[[Callable[[World], Awaitable[None]]], Callable[[World], Awaitable[None]]]:
+def case(
+    source: str, *, deduplicates: bool = False
+) -> Callable[[Callable[[World], Awaitable[None]]], Callable[[World], Awaitable[None]]]:
     def add(play: Callable[[World], Awaitable[None]]) -> Callable[[World], Awaitable[None]]:
         CASES.append(Case(source, play, deduplicates))
         return play
@@ -95,7 +97,14 @@ class Scribe(ProducerEvents):
     def on_end(self, reason: PulsarError) -> None:
         self.ended = reason
 
-    def send(self, payload: bytes = b"x", *, count: int = 1, sequence: int | None = None, basis: tuple[bytes, bytes] | None = None) -> int:
+    def send(
+        self,
+        payload: bytes = b"x",
+        *,
+        count: int = 1,
+        sequence: int | None = None,
+        basis: tuple[bytes, bytes] | None = None,
+    ) -> int:
         """The sequence that its receipt will have."""
         sequence = self.sent if sequence is None else sequence
         self.sent = sequence + 1

@@ -310,7 +310,12 @@ async def a_topic_that_has_been_compacted_says_so(internal: Internal) -> None:
     one = await keeper(internal, "a")
     await one.write((b"k", b"1"))
     before = await internal.admin.topics.compaction_stats(internal.partition)
-    assert (before.compacted_to, before.compacted_ledger, before.cursors_ledger, before.has_news) == (None, -1, -1, True)
+    assert (before.compacted_to, before.compacted_ledger, before.cursors_ledger, before.has_news) == (
+        None,
+        -1,
+        -1,
+        True,
+    )
     await compacted(internal)
     after = await internal.admin.topics.compaction_stats(internal.partition)
     assert after.compacted_to == after.log.last
@@ -356,5 +361,7 @@ async def retention_takes_what_is_compacted_and_readers_are_given_what_is_left_o
     assert stats.compacted_entries == 3
     async with reading(internal) as found:
         await until(lambda: found.entries and found.entries[-1].position == behind[-1])
-    assert found.messages[:3] == [(b"k%d" % (number % 3), b"%d" % number) for number in range(ENTRIES_OF_A_LEDGER - 3, ENTRIES_OF_A_LEDGER)]
+    assert found.messages[:3] == [
+        (b"k%d" % (number % 3), b"%d" % number) for number in range(ENTRIES_OF_A_LEDGER - 3, ENTRIES_OF_A_LEDGER)
+    ]
     assert len(found.messages) == 3 + len(behind)

@@ -60,8 +60,10 @@ async def ledgers_are_told_with_their_entries(world: World) -> None:
     _, written = await filled(world, 2)
     stats = await world.log("w").stats()
     assert [(one.ledger, one.entries) for one in stats.ledgers] == [
-        (written[0].ledger, ENTRIES_OF_A_LEDGER), (written[ENTRIES_OF_A_LEDGER].ledger, ENTRIES_OF_A_LEDGER), (written[-1].ledger, 1),
-    ]  # fmt: skip
+        (written[0].ledger, ENTRIES_OF_A_LEDGER),
+        (written[ENTRIES_OF_A_LEDGER].ledger, ENTRIES_OF_A_LEDGER),
+        (written[-1].ledger, 1),
+    ]
     assert (stats.first, stats.last) == (written[0], written[-1])
 
 

@@ -32,5 +32,11 @@ def as_table(played: Played) -> str:
     rows = [["case", "what of Pulsar does it", *columns], ["---"] * (2 + len(columns))]
     cases: list[Case[Any]] = [*CASES, *COPIES, *INTERNAL]
     for one in cases:
-        rows.append([one.name.replace("_", " "), f"`{one.source}`", *(_CELLS[played[column].get(one.name)] for column in columns)])
+        rows.append(
+            [
+                one.name.replace("_", " "),
+                f"`{one.source}`",
+                *(_CELLS[played[column].get(one.name)] for column in columns),
+            ]
+        )
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

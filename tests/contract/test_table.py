@@ -24,8 +24,10 @@ def test_each_case_holds_fails_or_was_not_played() -> None:
     rows = as_table(played).splitlines()
     assert rows[0] == "| case | what of Pulsar does it | 2.9.1 | 4.2.4 |"
     assert [row_of(one, rows) for one in (holds, fails, unplayed)] == [
-        ["holds", "not played"], ["**fails**", "not played"], ["not played", "holds"],
-    ]  # fmt: skip
+        ["holds", "not played"],
+        ["**fails**", "not played"],
+        ["not played", "holds"],
+    ]
 
 
 def row_of(one: Case[Any], rows: list[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """Topics: what becomes of one that is deleted and made anew.
 
-They are played last. In a 2.9 broker the task that takes old ledgers ends for good when it meets a topic that is being deleted.
+They are played last. In a 2.9 broker the task that takes old ledgers ends for good when it meets a topic that is being
+deleted.
 """
 
 from __future__ import annotations

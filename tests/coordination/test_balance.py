@@ -81,6 +81,8 @@ def test_nobody_claims_while_a_shard_has_no_leader() -> None:
 def test_a_claim_that_does_not_last_is_not_repeated_at_once() -> None:
     balance = Balance("b", 1)
     members = frozenset({"b"})
-    claims = [second for second in range(1_000) if balance.shard_to_claim(float(second), members, {0: "unseen"}) is not None]
+    claims = [
+        second for second in range(1_000) if balance.shard_to_claim(float(second), members, {0: "unseen"}) is not None
+    ]
     assert all(later - earlier >= CLAIM_AGAIN_SECONDS for earlier, later in pairwise(claims))
     assert len(claims) == 4

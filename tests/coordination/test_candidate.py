@@ -7,7 +7,9 @@ import pytest
 from kafka_sidecar.coordination.candidate import ADVERTISED, CONTROL, EXTERNAL, FORMAT, NODE, info_of, metadata_of
 from kafka_sidecar.model.sidecar import SidecarInfo
 
-INFO = SidecarInfo("one", 7, "kafka.example:9092", "[::1]:9095", "a", "public/team", "outside.example:19092", "0.4.0", 3)
+INFO = SidecarInfo(
+    "one", 7, "kafka.example:9092", "[::1]:9095", "a", "public/team", "outside.example:19092", "0.4.0", 3
+)
 
 
 def test_it_is_read_as_it_was_written() -> None:
@@ -19,7 +21,9 @@ def test_a_consumer_that_says_nothing() -> None:
     assert info_of("one", {}) == SidecarInfo("one", 0, "")
 
 
-@pytest.mark.parametrize("said", ["kafka.example", ":9092", "a:http", "a:" + "9" * 5_000, "²"], ids=lambda said: str(said)[:15])
+@pytest.mark.parametrize(
+    "said", ["kafka.example", ":9092", "a:http", "a:" + "9" * 5_000, "²"], ids=lambda said: str(said)[:15]
+)
 def test_what_is_no_address_is_none(said: str) -> None:
     found = info_of("one", {ADVERTISED: said, CONTROL: said, EXTERNAL: said})
     assert (found.advertised, found.control, found.external) == ("", "", "")

@@ -1,4 +1,6 @@
-"""Who leads which shard, as the stats of the topic say it: how often they are asked, and what is told when they can't be."""
+"""Who leads which shard, as the stats of the topic say it: how often they are asked, and what is told when they can't
+be.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ class Clock:
 async def test_who_has_the_same_node_id_as_another_is_not_told_to_clients_but_named_in_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafka_sidecar.coordination.directory.seldom", RateLimitedLog(logging.getLogger("directory"), burst=1))
+    monkeypatch.setattr(
+        "kafka_sidecar.coordination.directory.seldom", RateLimitedLog(logging.getLogger("directory"), burst=1)
+    )
     admin, clock = Admin(), Clock()
     found = [stats("a"), stats("b"), stats("me"), stats("c")]
     for number, node in enumerate(("1", "1", "2", "3")):
@@ -148,7 +152,9 @@ async def test_a_quiet_look_that_failed_does_not_make_old_news_fresh() -> None:
     await quiet
 
 
-async def test_who_leads_a_group_is_told_or_refused_in_time_however_slow_the_stats_are(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_leads_a_group_is_told_or_refused_in_time_however_slow_the_stats_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("kafka_sidecar.coordination.leaders.ELECTION_SECONDS", 0.1)
     monkeypatch.setattr("kafka_sidecar.coordination.runtime.every", lambda *_: _Idle())
     monkeypatch.setattr("kafka_sidecar.coordination.runtime.Election", lambda *_: _Idle())
@@ -204,7 +210,9 @@ async def test_whoever_pulsar_lists_no_more_is_missing_after_a_while_if_it_lists
     assert await look("nobody", seconds=60) == set()
 
 
-async def test_a_leader_that_is_known_is_asked_though_pulsar_does_not_say_who_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_leader_that_is_known_is_asked_though_pulsar_does_not_say_who_leads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "KNOWN_SECONDS", 0.05)
     admin, clock = Admin(), Clock()
     directory = Directory(cast(Any, admin), "t", SUBSCRIPTION, "me", clock)

@@ -28,7 +28,9 @@ def test_stats_without_a_leader_name_none() -> None:
     assert active_consumer({}, SUBSCRIPTION) is None
     assert active_consumer({"subscriptions": {}}, SUBSCRIPTION) is None
     assert active_consumer(_stats("gone", {"consumerName": "a"}), SUBSCRIPTION) is None
-    assert active_consumer(_stats("a", {"consumerName": "a", "metadata": None}), SUBSCRIPTION) == SidecarInfo("a", 0, "", "")
+    assert active_consumer(_stats("a", {"consumerName": "a", "metadata": None}), SUBSCRIPTION) == SidecarInfo(
+        "a", 0, "", ""
+    )
 
 
 class _Candidate:
@@ -47,7 +49,9 @@ class _Broker:
         self.candidates: list[_Candidate] = []
         self.let_in = asyncio.Event()
 
-    async def candidate(self, topic: str, subscription: str, name: str, priority: int, events: Election, metadata: Any) -> _Candidate:
+    async def candidate(
+        self, topic: str, subscription: str, name: str, priority: int, events: Election, metadata: Any
+    ) -> _Candidate:
         await self.let_in.wait()
         self.candidates.append(_Candidate(priority))
         return self.candidates[-1]
@@ -65,7 +69,9 @@ class _Shard:
 
 
 @pytest.mark.parametrize("while_it_joins", [False, True])
-async def test_who_claims_a_shard_has_one_candidate_for_it(while_it_joins: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_claims_a_shard_has_one_candidate_for_it(
+    while_it_joins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("kafka_sidecar.coordination.election.FIRST_DELAY", 0.001)
     broker, shard = _Broker(), _Shard()
     election = Election(cast(Any, broker), "t", SUBSCRIPTION, "me", {}, cast(Any, shard), lambda: 1_800_000_000_000)

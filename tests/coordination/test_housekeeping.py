@@ -49,7 +49,9 @@ class World:
         caller = DrawnCaller(self.conduct, name, copy_context())
         client, admin = ClusterClient(self.cluster, name, caller), ClusterAdmin(self.cluster, caller)
         ids = iter(range(10**6))
-        one = Housekeeping(client, admin, NAMESPACE, [], [TOPIC], [], minutes, self.clock, lambda: f"{name}-{next(ids)}")
+        one = Housekeeping(
+            client, admin, NAMESPACE, [], [TOPIC], [], minutes, self.clock, lambda: f"{name}-{next(ids)}"
+        )
         one.start()
         self._housekeepers.append(one)
         return one
@@ -59,7 +61,9 @@ class World:
         caller = DrawnCaller(self.conduct, "writer", copy_context())
         writes = KeyedWrites(TOPIC, self.clock)
         partition = f"{TOPIC}-partition-{number}"
-        producer = writes.producer = await ClusterClient(self.cluster, "writer", caller).producer(partition, f"w{self.loop.time()}", writes)
+        producer = writes.producer = await ClusterClient(self.cluster, "writer", caller).producer(
+            partition, f"w{self.loop.time()}", writes
+        )
         for value in range(values):
             await writes.send(b"k%d" % (value % 3), b"%d" % value)
         producer.close()
@@ -172,7 +176,9 @@ def test_it_is_kept_for_ever_where_brokers_move_cursors(setting: str) -> None:
     played(play)
 
 
-def test_what_others_have_set_for_the_namespace_counts_only_once_it_is_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_others_have_set_for_the_namespace_counts_only_once_it_is_compacted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def play(world: World) -> None:
         async def of_others(*_: object) -> dict[str, object]:
             return {"retention_policies": {"retentionTimeInMinutes": 10_080, "retentionSizeInMB": -1}}
@@ -277,7 +283,9 @@ def test_what_a_broker_has_forgotten_is_not_made_final(caplog: pytest.LogCapture
 
 
 @pytest.mark.parametrize("what", ["compaction_stats", "version_of_owner"])
-def test_one_partition_that_is_not_held_is_reason_enough_while_another_can_not_be_asked(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_partition_that_is_not_held_is_reason_enough_while_another_can_not_be_asked(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def play(world: World) -> None:
         await world.write(0, 10)
         await world.write(1, 10)
@@ -302,7 +310,9 @@ def test_one_partition_that_is_not_held_is_reason_enough_while_another_can_not_b
 
 
 @pytest.mark.parametrize("what", ["namespace_policies", "broker_settings", "of_cursors"])
-def test_it_is_kept_for_ever_where_the_role_may_not_ask_what_moves_cursors(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_kept_for_ever_where_the_role_may_not_ask_what_moves_cursors(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def play(world: World) -> None:
         async def refuses(*_: object) -> object:
             raise NotPermitted("403")

@@ -25,7 +25,10 @@ def moved(parts: int, before: list[str], after: list[str]) -> float:
     """Of the least that has to move, on the average of many topics."""
     changes = 0
     for topic in map(str, range(100)):
-        changes += sum(old != new for old, new in zip(shared_out(topic, parts, before), shared_out(topic, parts, after), strict=True))
+        changes += sum(
+            old != new
+            for old, new in zip(shared_out(topic, parts, before), shared_out(topic, parts, after), strict=True)
+        )
     return changes / 100 / (parts / max(len(before), len(after)))
 
 

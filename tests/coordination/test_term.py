@@ -14,7 +14,9 @@ from tests.support.states import check_drawing
 
 
 class State(TermState[Record]):
-    """Counts what happens to it. `end_while_loading`: so many loadings end the term, as a write does that is too large."""
+    """Counts what happens to it. `end_while_loading`: so many loadings end the term, as a write does that is too
+    large.
+    """
 
     def __init__(self, offsets: MemoryOffsets, end_while_loading: int = 0) -> None:
         self.term: Term[Record] = Term("t-0", offsets.open, self)

@@ -25,13 +25,21 @@ KEY, VALUE = write_key(RECORD.key), write_value(RECORD.value)  # type: ignore[ar
 
 
 def entry(number: int, *messages: tuple[bytes, bytes | None]) -> RawEntry:
-    metadata = MessageMetadata(producer_name=b"p", sequence_id=number, publish_time=1, num_messages_in_batch=len(messages))
+    metadata = MessageMetadata(
+        producer_name=b"p", sequence_id=number, publish_time=1, num_messages_in_batch=len(messages)
+    )
     return RawEntry(Position(1, number), number, 1, metadata.SerializeToString(), memoryview(write_batch(messages, 1)))
 
 
 def batch(key: bytes, value: bytes) -> bytes:
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=0, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1, batch_size=10**6
+        magic=2,
+        compression_type=0,
+        is_transactional=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=10**6,
     )
     builder.append(0, 1, key, value, [])
     return bytes(builder.build())
@@ -48,7 +56,12 @@ class Log:
         self.keys: set[bytes] = set()
         self.home = Home(TopicNames("public/default", "public/__kafka"), nobody_asks)
         self.reading = _Reading(
-            "t", GroupRecords(), self.home, lambda record, adopted: self.records.append((record, adopted)), self.marker, self.keys
+            "t",
+            GroupRecords(),
+            self.home,
+            lambda record, adopted: self.records.append((record, adopted)),
+            self.marker,
+            self.keys,
         )
         self.granted = 0
         self.task = asyncio.create_task(self.reading.to_marker(cast(Any, self)))
@@ -140,7 +153,8 @@ def _recompressed(codec: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "value", [_recompressed(1), _recompressed(3), _recompressed(4), _recompressed(7), b"\0\x03short", b"", b"\xff" * 100]
+    "value",
+    [_recompressed(1), _recompressed(3), _recompressed(4), _recompressed(7), b"\0\x03short", b"", b"\xff" * 100],
 )
 async def test_whatever_else_is_there_is_passed_over(value: bytes) -> None:
     log = Log()
@@ -159,7 +173,10 @@ async def test_an_entry_that_nobody_can_read_costs_what_the_broker_has_counted()
 def test_messages_are_read_as_they_were_written() -> None:
     metadata = MessageMetadata(producer_name=b"p", sequence_id=0, publish_time=5, num_messages_in_batch=2)
     messages = read_messages(metadata, memoryview(write_batch([(b"\xff", b"v"), (b"k", None)], 9)))
-    assert [(message.key, message.value, message.timestamp) for message in messages] == [(b"\xff", b"v", 9), (b"k", None, 9)]
+    assert [(message.key, message.value, message.timestamp) for message in messages] == [
+        (b"\xff", b"v", 9),
+        (b"k", None, 9),
+    ]
 
 
 async def test_a_log_that_says_what_short_names_mean_is_read_once_more() -> None:

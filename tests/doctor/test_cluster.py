@@ -40,10 +40,14 @@ def test_a_good_cluster_has_no_findings() -> None:
 
 
 def test_what_can_not_be_seen_and_what_may_be_faster_is_a_note() -> None:
-    notes = {finding.check for finding in judge_settings(GOOD, {}, "public/default") if finding.severity is Severity.NOTE}
+    notes = {
+        finding.check for finding in judge_settings(GOOD, {}, "public/default") if finding.severity is Severity.NOTE
+    }
     assert notes == {"journal", "copies", "read delay", "election"}
     fast = {**GOOD, "managedLedgerNewEntriesCheckDelayInMillis": "0", "activeConsumerFailoverDelayTimeMillis": "0"}
-    notes = {finding.check for finding in judge_settings(fast, {}, "public/default") if finding.severity is Severity.NOTE}
+    notes = {
+        finding.check for finding in judge_settings(fast, {}, "public/default") if finding.severity is Severity.NOTE
+    }
     assert notes == {"journal", "copies"}
 
 
@@ -81,7 +85,10 @@ def test_committed_offsets_must_not_have_a_time_to_live() -> None:
     assert judge_groups({}, GOOD, namespace).severity is Severity.GOOD
     assert judge_groups({"message_ttl_in_seconds": 3600}, GOOD, namespace).severity is Severity.WARNING
     assert judge_groups({}, {**GOOD, "ttlDurationDefaultInSeconds": "60"}, namespace).severity is Severity.WARNING
-    assert judge_groups({"message_ttl_in_seconds": 0}, {**GOOD, "ttlDurationDefaultInSeconds": "60"}, namespace).severity is Severity.GOOD
+    assert (
+        judge_groups({"message_ttl_in_seconds": 0}, {**GOOD, "ttlDurationDefaultInSeconds": "60"}, namespace).severity
+        is Severity.GOOD
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +99,13 @@ def test_committed_offsets_must_not_have_a_time_to_live() -> None:
         ({}, {"topicLevelPoliciesEnabled": "false"}, "Pulsar Server4.2.4", [Severity.NOTE], "without topic policies"),
         ({"message_ttl_in_seconds": 60}, {}, "Pulsar Server4.2.4", [Severity.WARNING], "set it to 0"),
         ({"replication_clusters": ["east"]}, {}, "Pulsar Server4.2.4", [Severity.GOOD], "give back what is compacted"),
-        ({"replication_clusters": ["east", "west"]}, {}, "Pulsar Server4.2.4", [Severity.WARNING, Severity.GOOD], "out of geo-replication"),
+        (
+            {"replication_clusters": ["east", "west"]},
+            {},
+            "Pulsar Server4.2.4",
+            [Severity.WARNING, Severity.GOOD],
+            "out of geo-replication",
+        ),
     ],
 )
 def test_internal_topics_say_what_keeps_them_from_giving_bytes_back(
@@ -146,7 +159,8 @@ class Pulsar:
 
 
 @pytest.mark.parametrize(
-    ("error", "text"), [(TopicMissing("404"), "create the namespace a/b"), (Unavailable("404 to everything"), "check pulsar.admin_url")]
+    ("error", "text"),
+    [(TopicMissing("404"), "create the namespace a/b"), (Unavailable("404 to everything"), "check pulsar.admin_url")],
 )
 async def test_a_namespace_is_missing_only_where_something_is_there(error: PulsarError, text: str) -> None:
     pulsar: Any = Pulsar(error)

@@ -17,5 +17,8 @@ class ForbiddenCatalog:
 
 async def test_topics_that_can_not_be_looked_at_are_a_fault() -> None:
     nobody = cast(Any, None)
-    found = [one async for one in examine_topics(nobody, nobody, cast(Any, ForbiddenCatalog()), KafkaConfig(), GroupsConfig())]
+    found = [
+        one
+        async for one in examine_topics(nobody, nobody, cast(Any, ForbiddenCatalog()), KafkaConfig(), GroupsConfig())
+    ]
     assert found == [Finding(Severity.FAULT, "topics", "they can't be looked at: public/default may not be listed")]

@@ -56,10 +56,17 @@ class One:
         self._loop = asyncio.get_running_loop()
         self._peers = Peers(self._loop.time)
         self.fleet = Fleet(
-            Member(node_id, "127.0.0.1", 9000 + node_id), self.name, self.listed, self._peers, self._loop.time, self.returned.append
+            Member(node_id, "127.0.0.1", 9000 + node_id),
+            self.name,
+            self.listed,
+            self._peers,
+            self._loop.time,
+            self.returned.append,
         )
         nothing = cast(Any, None)
-        answers = Answers(serve=nothing, topics_deleted=nothing, transactions=nothing, ping=self.fleet.on_ping, warm=nothing)
+        answers = Answers(
+            serve=nothing, topics_deleted=nothing, transactions=nothing, ping=self.fleet.on_ping, warm=nothing
+        )
         self.control = ControlServer(self.name, answers)
         self.changes = 0
 
@@ -121,7 +128,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_members_find_each_other_and_name_the_same_leaders() -> None:
     async with members(3, {}) as there:
-        leaders = [[one.fleet.view.leadership.leader("orders", 16, index).node_id for index in range(16)] for one in there]
+        leaders = [
+            [one.fleet.view.leadership.leader("orders", 16, index).node_id for index in range(16)] for one in there
+        ]
         assert leaders[0] == leaders[1] == leaders[2]
 
 
@@ -156,7 +165,9 @@ async def test_one_that_has_lost_pulsar_leads_nothing_until_it_is_back() -> None
         for one in (first, second):
             one.listed.lost_pulsar = {third.name}
         await until(lambda: first.sees == second.sees == third.sees == {1, 2})
-        assert first.tells == third.tells == {1, 2, 3}, "clients give up what is in flight to a node that is told no more"
+        assert first.tells == third.tells == {1, 2, 3}, (
+            "clients give up what is in flight to a node that is told no more"
+        )
         assert third.fleet.leads_nothing
         first.listed.lost_pulsar = second.listed.lost_pulsar = set()
         await until(lambda: first.sees == second.sees == third.sees == {1, 2, 3})
@@ -234,7 +245,9 @@ async def test_the_first_one_is_told_to_lead_from_when_it_serves() -> None:
         assert only.fleet.leads(only.fleet.own), "nobody has taken over"
 
 
-async def test_one_that_has_come_is_told_at_once_and_leads_when_clients_reach_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_that_has_come_is_told_at_once_and_leads_when_clients_reach_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     directory: dict[str, SidecarInfo] = {}
     async with members(2, directory) as (first, second):
         monkeypatch.setattr(module, "JOIN_SECONDS", 1.0)
@@ -267,7 +280,10 @@ async def test_a_stranger_that_pings_is_looked_for_in_the_directory_at_once() ->
 
 
 async def test_control_ports_that_can_not_be_reached_leave_the_directory_to_be_believed() -> None:
-    directory = {"far": SidecarInfo("far", 7, "far:9092", "127.0.0.1:1"), "silent": SidecarInfo("silent", 8, "silent:9092", "")}
+    directory = {
+        "far": SidecarInfo("far", 7, "far:9092", "127.0.0.1:1"),
+        "silent": SidecarInfo("silent", 8, "silent:9092", ""),
+    }
     one = One(1, directory)
     await one.start()
     await asyncio.sleep(0.5)
@@ -278,8 +294,9 @@ async def test_control_ports_that_can_not_be_reached_leave_the_directory_to_be_b
 async def test_one_address_for_all_is_no_fleet_and_an_old_name_is_not_another_member() -> None:
     directory = {
         "behind": SidecarInfo("behind", 7, "127.0.0.1:9001", ""),
-        "old": SidecarInfo("old", 8, "far:9092", "127.0.0.1:1"), "new": SidecarInfo("new", 8, "far:9092", ""),
-    }  # fmt: skip
+        "old": SidecarInfo("old", 8, "far:9092", "127.0.0.1:1"),
+        "new": SidecarInfo("new", 8, "far:9092", ""),
+    }
     one = One(1, directory)
     await one.start()
     assert one.tells == {1, 8}
@@ -287,12 +304,17 @@ async def test_one_address_for_all_is_no_fleet_and_an_old_name_is_not_another_me
 
 
 async def test_nodes_of_a_moment_ago_are_told_beside_those_that_are_there() -> None:
-    """Until they are there, or too long ago. Of a node id that several have nobody is told, and nobody behind the own address."""
+    """Until they are there, or too long ago. Of a node id that several have nobody is told, and nobody behind the own
+    address.
+    """
     one = One(1, {"sidecar-2": SidecarInfo("sidecar-2", 2, "127.0.0.1:9002", "127.0.0.1:1")})
     for member, ago in (
-        (Member(2, "elsewhere", 9002), 1.0), (Member(3, "there", 9003), 1.0), (Member(4, "there", 9004), RECENT_SECONDS),
-        (Member(5, "there", 9005), 1.0), (Member(6, *one.fleet.own[1:3]), 1.0),
-    ):  # fmt: skip
+        (Member(2, "elsewhere", 9002), 1.0),
+        (Member(3, "there", 9003), 1.0),
+        (Member(4, "there", 9004), RECENT_SECONDS),
+        (Member(5, "there", 9005), 1.0),
+        (Member(6, *one.fleet.own[1:3]), 1.0),
+    ):
         one.fleet.was_there(member, ago)
     one.listed.shared = {5}
     await one.start()
@@ -313,7 +335,9 @@ def test_a_node_whose_clock_is_ahead_is_told_for_no_longer_than_others(ahead: fl
     assert fleet.view.recent == ()
 
 
-async def test_a_node_that_goes_is_told_for_a_moment_and_is_announced_if_it_comes_back_later(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_node_that_goes_is_told_for_a_moment_and_is_announced_if_it_comes_back_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     directory: dict[str, SidecarInfo] = {}
     async with members(2, directory) as (first, second):
         entry = directory.pop(second.name)

@@ -13,7 +13,8 @@ def test_every_member_names_the_same_leaders_at_whatever_address_it_is() -> None
     moved = [A._replace(host="elsewhere"), B, C]
     for topic in ("orders", "events"):
         found = [
-            [fleet.leader(topic, 16, index).node_id for index in range(16)] for fleet in (Leadership([A, B, C]), Leadership(moved[::-1]))
+            [fleet.leader(topic, 16, index).node_id for index in range(16)]
+            for fleet in (Leadership([A, B, C]), Leadership(moved[::-1]))
         ]
         assert found[0] == found[1]
         assert set(found[0]) == {1, 2, 3}

@@ -96,7 +96,11 @@ async def test_what_is_offered_is_told_by_reflection() -> None:
 
     async with serving(cast(Any, None)) as (_, address):
         offered = await asyncio.to_thread(services, address)
-    assert {"kafka_sidecar.control.v1.Control", "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"} <= offered
+    assert {
+        "kafka_sidecar.control.v1.Control",
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1alpha.ServerReflection",
+    } <= offered
 
 
 async def test_what_was_passed_on_runs_to_its_end_when_nobody_waits_any_more_and_is_waited_for() -> None:

@@ -41,7 +41,14 @@ async def test_others_of_the_same_fleet_are_told_and_how_long_ago_they_were_seen
     nothing = cast(Any, None)
     clock = SYSTEM_CLOCK._replace(wall=lambda: 10_000)
     members = RecentMembers(
-        nothing, nothing, "public/__kafka", OWN, "public/default", lambda member, ago: seen.append((member, ago)), clock, new_id
+        nothing,
+        nothing,
+        "public/__kafka",
+        OWN,
+        "public/default",
+        lambda member, ago: seen.append((member, ago)),
+        clock,
+        new_id,
     )
     members._on_change("public/default 1", Seen(7_500, OTHER))
     members._on_change("public/default 0", Seen(7_500, OWN))  # before it was started again

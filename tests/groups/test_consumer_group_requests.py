@@ -1,4 +1,6 @@
-"""Consumer groups as the coordinator runs them: what becomes of them when Pulsar is away, terms end, and members change their protocol."""
+"""Consumer groups as the coordinator runs them: what becomes of them when Pulsar is away, terms end, and members change
+their protocol.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,12 @@ A = ("a",)
 
 
 def new(
-    bench: Bench, member: str, *, instance: str | None = None, topics: tuple[str, ...] | None = A, regex: str | None = None
+    bench: Bench,
+    member: str,
+    *,
+    instance: str | None = None,
+    topics: tuple[str, ...] | None = A,
+    regex: str | None = None,
 ) -> NewClient:
     client = NewClient(bench, member, instance, topics, regex)
     client.step()
@@ -130,7 +137,8 @@ def test_a_group_that_is_too_large_fails_alone(bench: Bench) -> None:
     many = tuple(f"{number:050}" for number in range(20))
     request = MemberHeartbeat("m2", 0, None, None, 60_000, many, None, None, {}, "c", "/h")
     assert (
-        bench.answer(bench.coordinator.consumer_groups.heartbeat(request, GROUP), HeartbeatResult).error is ErrorCode.UNKNOWN_SERVER_ERROR
+        bench.answer(bench.coordinator.consumer_groups.heartbeat(request, GROUP), HeartbeatResult).error
+        is ErrorCode.UNKNOWN_SERVER_ERROR
     )
     before = terms(bench)
     for _ in range(3):
@@ -175,11 +183,15 @@ def test_while_the_topics_of_a_classic_member_are_looked_up_its_sync_makes_it_jo
 
 def classic_static(bench: Bench, instance: str) -> JoinResult:
     metadata = write_parts({}, 0)[:2] + write_names(("a",))
-    request = MemberJoin("", instance, "c", "/h", 45_000, 60_000, "consumer", (("range", metadata),), False, False, f"{instance}-classic")
+    request = MemberJoin(
+        "", instance, "c", "/h", 45_000, 60_000, "consumer", (("range", metadata),), False, False, f"{instance}-classic"
+    )
     return bench.answer(bench.coordinator.join(request, GROUP), JoinResult)
 
 
-def test_the_last_member_of_the_new_protocol_comes_back_with_the_classic_one_and_nobody_has_to_join_again(bench: Bench) -> None:
+def test_the_last_member_of_the_new_protocol_comes_back_with_the_classic_one_and_nobody_has_to_join_again(
+    bench: Bench,
+) -> None:
     new(bench, "m1", instance="i")
     joined = classic_static(bench, "i")
     assert joined.error is NONE
@@ -264,7 +276,9 @@ def test_offsets_of_a_living_consumer_group_do_not_expire_and_those_of_an_empty_
 
 
 def commit(bench: Bench, client: NewClient, offset: int) -> ErrorCode:
-    request = Commit(GROUP, Committer(client.member_id, None, client.epoch), -1, {("a", 0): CommittedOffset(offset, -1, "")})
+    request = Commit(
+        GROUP, Committer(client.member_id, None, client.epoch), -1, {("a", 0): CommittedOffset(offset, -1, "")}
+    )
     return bench.answer(bench.coordinator.commit(request), lambda error: {("a", 0): error})["a", 0]
 
 
@@ -321,7 +335,12 @@ def test_a_consumer_makes_an_empty_classic_group_its_own(bench: Bench) -> None:
 def test_members_are_put_out_by_an_administrator(bench: Bench) -> None:
     first, second = new(bench, "m1", instance="i"), new(bench, "m2")
     settle(bench, first, second)
-    leaving = [MemberIdentity("", "i"), MemberIdentity("m2", None), MemberIdentity("nobody", None), MemberIdentity("", "nobody")]
+    leaving = [
+        MemberIdentity("", "i"),
+        MemberIdentity("m2", None),
+        MemberIdentity("nobody", None),
+        MemberIdentity("", "nobody"),
+    ]
     told = bench.answer(bench.coordinator.leave(GROUP, leaving), lambda error: [error])
     assert told == [NONE, NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID]
     assert bench.group is not None
@@ -373,7 +392,9 @@ def test_a_downgrade_that_is_cut_short_leaves_a_group_that_works(bench: Bench, c
 
 
 @pytest.mark.parametrize("cut", range(6))
-def test_members_get_the_partitions_of_one_that_left_with_its_protocol_though_the_term_ended(bench: Bench, cut: int) -> None:
+def test_members_get_the_partitions_of_one_that_left_with_its_protocol_though_the_term_ended(
+    bench: Bench, cut: int
+) -> None:
     """The group is stored as a classic one, and the term ends before its members have joined again."""
     last, members = new(bench, "m1"), [old(bench, f"old{number}") for number in range(2)]
     settle(bench, last, *members)
@@ -447,14 +468,18 @@ def test_a_topic_that_is_deleted_is_taken_from_its_members_at_their_next_heartbe
     bench.topics.generation["a"] = 1
     bench.refresh()
     settle(bench, client)
-    assert client.owned == {(bench.topics.topic_id(name), index) for name, count in (("a", 4), ("b", 2)) for index in range(count)}
+    assert client.owned == {
+        (bench.topics.topic_id(name), index) for name, count in (("a", 4), ("b", 2)) for index in range(count)
+    }
 
 
 def test_who_left_for_a_while_and_is_out_is_said_to_have_left(bench: Bench) -> None:
     client = new(bench, "m1", instance="i")
     client.leave(LEAVE_GROUP_STATIC_MEMBER_EPOCH)
     bench.skew += 50
-    assert consumer(bench).tick(bench.now()) == ["member m1 (instance i) is out: it has left for a while and did not come back"]
+    assert consumer(bench).tick(bench.now()) == [
+        "member m1 (instance i) is out: it has left for a while and did not come back"
+    ]
 
 
 def test_a_member_may_leave_while_pulsar_is_away(bench: Bench) -> None:

@@ -44,9 +44,15 @@ class Members(RuleBasedStateMachine):
         self.bench.topics.partitions |= dict(zip(NAMES, counts, strict=True))
 
     @precondition(lambda self: len(self.clients) < 6)
-    @rule(topics=st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True), instance=st.none() | st.sampled_from("xy"))
+    @rule(
+        topics=st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True),
+        instance=st.none() | st.sampled_from("xy"),
+    )
     def a_member_comes(self, topics: list[str], instance: str | None) -> None:
-        known = next((one for one in self.clients if isinstance(one, NewClient) and one.instance == instance and not one.gone), None)
+        known = next(
+            (one for one in self.clients if isinstance(one, NewClient) and one.instance == instance and not one.gone),
+            None,
+        )
         if instance is None or known is None:
             self.clients.append(NewClient(self.bench, f"new-{next(self._ids)}", instance, tuple(topics), None))
             self.clients[-1].step()
@@ -96,7 +102,9 @@ class Members(RuleBasedStateMachine):
         client = self.one(choice)
         if isinstance(client, NewClient) and client.instance is not None and client.epoch > 0:
             client.leave(LEAVE_GROUP_STATIC_MEMBER_EPOCH)
-            self.clients.append(NewClient(self.bench, f"new-{next(self._ids)}", client.instance, client.topics, client.regex))
+            self.clients.append(
+                NewClient(self.bench, f"new-{next(self._ids)}", client.instance, client.topics, client.regex)
+            )
 
     @precondition(lambda self: self.clients)
     @rule(choice=st.integers(0, 5))
@@ -163,14 +171,19 @@ class Members(RuleBasedStateMachine):
     def what_is_stored_is_what_is(self) -> None:
         """Another term would find the same."""
         group, shard = self.bench.group, self.bench.shard
-        found, leftovers = restored(GROUP, self.bench.stored(), shard.new_group, shard.new_consumer_group, self.bench.now())
+        found, leftovers = restored(
+            GROUP, self.bench.stored(), shard.new_group, shard.new_consumer_group, self.bench.now()
+        )
         assert not leftovers
         if isinstance(group, ConsumerGroup) and group.epoch:
             assert isinstance(found, ConsumerGroup)
             assert found.group_state.members == group.group_state.members
             assert found.group_state.targets == group.group_state.targets
             assert found.epoch == group.epoch
-            assert group.group_state.epoch.metadata_hash in (found.group_state.epoch.metadata_hash, 0)  # 0: it is to be assigned anew
+            assert group.group_state.epoch.metadata_hash in (
+                found.group_state.epoch.metadata_hash,
+                0,
+            )  # 0: it is to be assigned anew
             assert found.group_state.regexes == group.group_state.regexes
             assert found.group_state.static == group.group_state.static
             assert found.group_state.target_epoch == group.group_state.target_epoch
@@ -185,7 +198,9 @@ class Members(RuleBasedStateMachine):
         self.bench.topics.unavailable = False
         self.bench.refresh()
         self.nobody_has_what_another_has()
-        for _ in range(3):  # the first members are waited for once more, who vanished does not sync, and its session ends
+        for _ in range(
+            3
+        ):  # the first members are waited for once more, who vanished does not sync, and its session ends
             self.bench.pass_time(70)
         for _ in range(12):
             for client in [one for one in self.clients if not one.gone]:

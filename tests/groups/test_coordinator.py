@@ -64,7 +64,9 @@ class Sidecar:
         except CoordinatorError as error:
             return refused(error.error)
 
-    def commit(self, offset: int, *, group: str = "g", member: str = "", generation: int = -1, metadata: str = "") -> asyncio.Task[Any]:
+    def commit(
+        self, offset: int, *, group: str = "g", member: str = "", generation: int = -1, metadata: str = ""
+    ) -> asyncio.Task[Any]:
         request = Commit(group, Committer(member, None, generation), -1, {T0: CommittedOffset(offset, -1, metadata)})
         return asyncio.create_task(self.asked(self.coordinator.commit(request), lambda error: {T0: error}))
 
@@ -151,7 +153,9 @@ def test_a_heartbeat_is_answered_while_the_timer_of_its_group_is_late() -> None:
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
-async def test_what_is_pending_of_the_topic_that_has_come_since_outlives_that_news_too(sidecar: Sidecar, is_stored: bool) -> None:
+async def test_what_is_pending_of_the_topic_that_has_come_since_outlives_that_news_too(
+    sidecar: Sidecar, is_stored: bool
+) -> None:
     old, new = uuid.uuid4(), uuid.uuid4()
     coordinator = sidecar.coordinator
     await coordinator.commit(Commit("g", NO_MEMBER, -1, {T0: CommittedOffset(100, -1, "", old)}))
@@ -164,7 +168,9 @@ async def test_what_is_pending_of_the_topic_that_has_come_since_outlives_that_ne
     assert sidecar.offsets.owner is not None
     sidecar.offsets.owner.let_go()
     assert await committing == {T0: NONE}
-    assert sidecar.shard.offsets["g"][T0].topic_id == old, "it counts for nobody, and its deletion would overtake the transaction"
+    assert sidecar.shard.offsets["g"][T0].topic_id == old, (
+        "it counts for nobody, and its deletion would overtake the transaction"
+    )
     await coordinator.end_transaction(0, 5, 1, True)
     assert sidecar.kept() == 3
 
@@ -391,7 +397,9 @@ async def test_to_be_deposed_at_any_moment_is_no_error_and_the_next_election_cou
 
 
 async def test_a_protocol_named_twice_counts_once(sidecar: Sidecar) -> None:
-    request = MemberJoin("", None, "c", "/h", 10_000, 60_000, "consumer", (("range", b""), ("range", b"x")), False, True, "m-1")
+    request = MemberJoin(
+        "", None, "c", "/h", 10_000, 60_000, "consumer", (("range", b""), ("range", b"x")), False, True, "m-1"
+    )
     answer = await sidecar.coordinator.join(request, "g")
     assert (answer.error, answer.protocol) == (NONE, "range")
 
@@ -467,9 +475,13 @@ async def test_what_is_deleted_is_not_committed_by_a_transaction_that_was_open(s
 
 
 @pytest.mark.parametrize("deletes", ["the offset", "the group"])
-async def test_what_is_deleted_is_not_committed_by_a_transaction_that_is_just_ending(sidecar: Sidecar, deletes: str) -> None:
+async def test_what_is_deleted_is_not_committed_by_a_transaction_that_is_just_ending(
+    sidecar: Sidecar, deletes: str
+) -> None:
     coordinator = sidecar.coordinator
-    assert await coordinator.commit(Commit("g", NO_MEMBER, -1, {("t", 1): CommittedOffset(1, -1, "")})) == {("t", 1): NONE}
+    assert await coordinator.commit(Commit("g", NO_MEMBER, -1, {("t", 1): CommittedOffset(1, -1, "")})) == {
+        ("t", 1): NONE
+    }
     pending = Commit("g", NO_MEMBER, -1, {T0: CommittedOffset(7, -1, "")})
     assert await coordinator.commit_in_transaction(pending, 5, 1, coordinator.term_of("g")) == {T0: NONE}
     sidecar.offsets.hold_receipts = True
@@ -479,7 +491,9 @@ async def test_what_is_deleted_is_not_committed_by_a_transaction_that_is_just_en
     await asyncio.sleep(0)
     ending = asyncio.ensure_future(coordinator.end_transaction(0, 5, 1, True))
     await asyncio.sleep(0)
-    deletion: Awaitable[Any] = coordinator.delete_offsets("g", [T0]) if deletes == "the offset" else coordinator.delete_groups(["g"])
+    deletion: Awaitable[Any] = (
+        coordinator.delete_offsets("g", [T0]) if deletes == "the offset" else coordinator.delete_groups(["g"])
+    )
     deleting = asyncio.ensure_future(deletion)
     while not (ending.done() and deleting.done()):
         await asyncio.sleep(0)
@@ -507,8 +521,9 @@ async def test_many_groups_are_deleted_in_pieces_and_what_is_on_its_way_is_looke
 
     monkeypatch.setattr(Term, "under_way", property(looked))
     assert await sidecar.coordinator.delete_groups([*groups, "none", groups[0]]) == {
-        **dict.fromkeys(groups, (NONE, [T0])), "none": (ErrorCode.GROUP_ID_NOT_FOUND, ()),
-    }  # fmt: skip
+        **dict.fromkeys(groups, (NONE, [T0])),
+        "none": (ErrorCode.GROUP_ID_NOT_FOUND, ()),
+    }
     assert not sidecar.shard.groups
     assert len(looks) == 5
 
@@ -533,7 +548,9 @@ async def test_what_is_committed_behind_a_deletion_is_not_told_as_deleted(sideca
     assert sidecar.kept() == 2
 
 
-async def test_a_commit_of_the_topic_that_has_come_since_outlives_the_news_that_the_one_before_is_gone(sidecar: Sidecar) -> None:
+async def test_a_commit_of_the_topic_that_has_come_since_outlives_the_news_that_the_one_before_is_gone(
+    sidecar: Sidecar,
+) -> None:
     old, new = uuid.uuid4(), uuid.uuid4()
 
     def commit(offset: int, topic_id: uuid.UUID) -> Awaitable[Any]:

@@ -155,7 +155,10 @@ def test_what_is_written_of_one_partition_is_written_together() -> None:
 
 
 _steps = st.lists(
-    st.tuples(st.sampled_from(("plain", "pending", "commit", "abort", "reload")), st.sampled_from((7, 8)), st.booleans()), max_size=25
+    st.tuples(
+        st.sampled_from(("plain", "pending", "commit", "abort", "reload")), st.sampled_from((7, 8)), st.booleans()
+    ),
+    max_size=25,
 )
 
 
@@ -190,5 +193,9 @@ def test_what_is_on_its_way_behind_a_pending_offset_overtakes_it() -> None:
     log = Log()
     log.add(pending(7, 1, 40))
     completion = log.pending.completion(7, 1, True, overtaken={AT})
-    assert (completion.offsets, completion.partitions, completion.gone) == ([], set(), [Record(pending(7, 1, 40).key, None)])
+    assert (completion.offsets, completion.partitions, completion.gone) == (
+        [],
+        set(),
+        [Record(pending(7, 1, 40).key, None)],
+    )
     assert log.pending.completion(7, 1, True).partitions == {AT}

@@ -33,8 +33,12 @@ IDS = st.none() | st.uuids().filter(lambda one: one.int != 0)
 OFFSETS = st.builds(OffsetCommitValue, I64, st.integers(-1, 100), TEXT, I64, st.just(-1), IDS) | st.builds(
     OffsetCommitValue, I64, st.just(-1), TEXT, I64, st.integers(0, 2**62), st.none()
 )
-MEMBERS = st.builds(MemberValue, TEXT, st.none() | TEXT, TEXT, TEXT, I32, I32, st.binary(max_size=30), st.binary(max_size=30))
-GROUPS = st.builds(GroupMetadataValue, TEXT, I32, st.none() | TEXT, st.none() | TEXT, I64, st.lists(MEMBERS, max_size=3).map(tuple))
+MEMBERS = st.builds(
+    MemberValue, TEXT, st.none() | TEXT, TEXT, TEXT, I32, I32, st.binary(max_size=30), st.binary(max_size=30)
+)
+GROUPS = st.builds(
+    GroupMetadataValue, TEXT, I32, st.none() | TEXT, st.none() | TEXT, I64, st.lists(MEMBERS, max_size=3).map(tuple)
+)
 
 
 RECORDS = st.builds(Record, st.builds(OffsetCommitKey, TEXT, TEXT, I32), st.none() | OFFSETS)
@@ -57,7 +61,9 @@ def test_nonsense_is_refused_and_nothing_worse(key: bytes, value: bytes) -> None
 
 def test_an_offset_with_the_id_of_its_topic_as_kafka_4_2_writes_it() -> None:
     topic_id = uuid.UUID("00010203-0405-0607-0809-0a0b0c0d0e0f")
-    value = bytes.fromhex("0004 000000000000002a 00000007 02 6d 0000000000000064 01 00 10 000102030405060708090a0b0c0d0e0f")
+    value = bytes.fromhex(
+        "0004 000000000000002a 00000007 02 6d 0000000000000064 01 00 10 000102030405060708090a0b0c0d0e0f"
+    )
     record = Record(OffsetCommitKey("g", "t", 5), OffsetCommitValue(42, 7, "m", 100, -1, topic_id))
     assert write_value(record.value) == value  # type: ignore[arg-type]
     assert read_record(write_key(record.key), value) == record
@@ -85,7 +91,9 @@ def test_an_offset_as_kafka_4_writes_it() -> None:
     ],
 )
 def test_offsets_of_every_version_are_read(value: str, expected: OffsetCommitValue) -> None:
-    assert read_record(write_key(OffsetCommitKey("g", "t", 0)), bytes.fromhex(value)) == Record(OffsetCommitKey("g", "t", 0), expected)
+    assert read_record(write_key(OffsetCommitKey("g", "t", 0)), bytes.fromhex(value)) == Record(
+        OffsetCommitKey("g", "t", 0), expected
+    )
 
 
 def test_kinds_of_later_versions_are_passed_over() -> None:
@@ -108,16 +116,23 @@ def test_the_topics_of_a_subscription() -> None:
 
 def _kop(pairs: list[tuple[bytes, bytes | None]], *, producer_id: int = -1, transactional: bool = False) -> bytes:
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=0, is_transactional=int(transactional), producer_id=producer_id,
-        producer_epoch=0 if producer_id >= 0 else -1, base_sequence=0 if producer_id >= 0 else -1, batch_size=10**6,
-    )  # fmt: skip
+        magic=2,
+        compression_type=0,
+        is_transactional=int(transactional),
+        producer_id=producer_id,
+        producer_epoch=0 if producer_id >= 0 else -1,
+        base_sequence=0 if producer_id >= 0 else -1,
+        batch_size=10**6,
+    )
     for delta, (key, value) in enumerate(pairs):
         builder.append(delta, 1_000, key, value, [])
     return bytes(builder.build())
 
 
 def test_what_kafka_on_pulsar_wrote_is_found_in_its_batches() -> None:
-    pairs: list[tuple[bytes, bytes | None]] = [(write_key(OffsetCommitKey("g", "t", index)), b"v%d" % index) for index in range(3)]
+    pairs: list[tuple[bytes, bytes | None]] = [
+        (write_key(OffsetCommitKey("g", "t", index)), b"v%d" % index) for index in range(3)
+    ]
     assert LegacyBatches().records(_kop(pairs)) == pairs
 
 

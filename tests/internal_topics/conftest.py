@@ -33,7 +33,14 @@ async def opened(topic: InternalTopic, monkeypatch: pytest.MonkeyPatch) -> Async
 
     def begin() -> LogStarts:
         there.append(
-            log_starts(cast(Any, topic), cast(Any, topic), "public/__kafka", SYSTEM_CLOCK, new_id, lambda *moved: heard.append(moved))
+            log_starts(
+                cast(Any, topic),
+                cast(Any, topic),
+                "public/__kafka",
+                SYSTEM_CLOCK,
+                new_id,
+                lambda *moved: heard.append(moved),
+            )
         )
         there[-1].start()
         return there[-1]

@@ -22,10 +22,19 @@ from kafka_sidecar.pulsar.entry import CompactionStats, LedgerInfo, LogStats, Po
 @pytest.mark.parametrize(
     ("version", "may"),
     [
-        ("Pulsar Server4.2.4", True), ("Pulsar Server3.0.7", True), ("Pulsar Server2.10.4", True), ("2.10.5.3", True), ("2.11.1", True),
-        ("Pulsar Server2.9.1", False), ("2.10.3", False), ("2.11.0", False), ("Pulsar Server", False), ("", False), (None, False),
+        ("Pulsar Server4.2.4", True),
+        ("Pulsar Server3.0.7", True),
+        ("Pulsar Server2.10.4", True),
+        ("2.10.5.3", True),
+        ("2.11.1", True),
+        ("Pulsar Server2.9.1", False),
+        ("2.10.3", False),
+        ("2.11.0", False),
+        ("Pulsar Server", False),
+        ("", False),
+        (None, False),
     ],
-)  # fmt: skip
+)
 def test_brokers_that_may_forget_what_is_compacted_free_nothing(version: str | None, may: bool) -> None:
     assert may_free(version) == may
 
@@ -46,9 +55,13 @@ def test_a_topic_without_a_retention_has_its_namespace_s_or_the_brokers() -> Non
 
 
 def stats(
-    *ledgers: tuple[int, int, int], compacted_to: Position | None = None, ledger: int = -1, cursors: int | None = None, entries: int = 0,
+    *ledgers: tuple[int, int, int],
+    compacted_to: Position | None = None,
+    ledger: int = -1,
+    cursors: int | None = None,
+    entries: int = 0,
     size: int = 0,
-) -> CompactionStats:  # fmt: skip
+) -> CompactionStats:
     log = LogStats(tuple(LedgerInfo(*one) for one in ledgers))
     return CompactionStats(log, compacted_to, ledger, ledger if cursors is None else cursors, entries, size)
 
@@ -57,7 +70,9 @@ def test_what_is_compacted_is_held_by_a_cursor_that_names_its_ledger() -> None:
     assert not stats((1, 10, 1_000)).is_held
     assert not stats((1, 10, 1_000), compacted_to=Position(1, 9)).is_held
     assert stats((1, 10, 1_000), compacted_to=Position(1, 9), ledger=7).is_held
-    assert not stats((1, 10, 1_000), compacted_to=Position(1, 9), ledger=7, cursors=-1).is_held, "a message TTL has moved it"
+    assert not stats((1, 10, 1_000), compacted_to=Position(1, 9), ledger=7, cursors=-1).is_held, (
+        "a message TTL has moved it"
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,7 +81,11 @@ def test_what_is_compacted_is_held_by_a_cursor_that_names_its_ledger() -> None:
         (stats((1, LEAST_ENTRIES, 10_000)), 0.0, True),
         (stats((1, LEAST_ENTRIES - 1, 10_000)), 0.0, False),
         (stats((1, 8, LEAST_BYTES)), 0.0, True),
-        (stats((1, 2 * LEAST_ENTRIES, 10_000), compacted_to=Position(1, 9), ledger=7, entries=2 * LEAST_ENTRIES), 0.0, False),
+        (
+            stats((1, 2 * LEAST_ENTRIES, 10_000), compacted_to=Position(1, 9), ledger=7, entries=2 * LEAST_ENTRIES),
+            0.0,
+            False,
+        ),
         (stats((2, 10, 1_000), compacted_to=Position(2, 4), ledger=7, entries=20), WAIT_SECONDS - 1, False),
         (stats((2, 10, 1_000), compacted_to=Position(2, 4), ledger=7, entries=20), WAIT_SECONDS, True),
         (stats((2, 10, 1_000), compacted_to=Position(2, 4), ledger=7, entries=21), WAIT_SECONDS, False),
@@ -90,7 +109,12 @@ BY_DEFAULT = {"backlogQuotaDefaultRetentionPolicy": "consumer_backlog_eviction"}
     ("own", "policies", "settings", "said"),
     [
         ({}, {}, {}, []),
-        ({}, {"message_ttl_in_seconds": 0, "subscription_expiration_time_minutes": 0}, {"ttlDurationDefaultInSeconds": "60"}, []),
+        (
+            {},
+            {"message_ttl_in_seconds": 0, "subscription_expiration_time_minutes": 0},
+            {"ttlDurationDefaultInSeconds": "60"},
+            [],
+        ),
         ({}, {}, {"ttlDurationDefaultInSeconds": "60"}, ["TTL"]),
         ({}, {"message_ttl_in_seconds": 60}, {}, ["TTL"]),
         ({"message_ttl_in_seconds": 60}, {}, {}, ["TTL"]),
@@ -99,11 +123,21 @@ BY_DEFAULT = {"backlogQuotaDefaultRetentionPolicy": "consumer_backlog_eviction"}
         ({}, {"backlog_quota_map": {"destination_storage": EVICTS}}, {}, ["evicts"]),
         ({}, {"backlog_quota_map": {"destination_storage": HOLDS}}, {}, []),
         ({"backlog_quota_map": {"message_age": EVICTS}}, {}, {}, ["evicts"]),
-        ({"backlog_quota_map": {"destination_storage": HOLDS}}, {"backlog_quota_map": {"destination_storage": EVICTS}}, {}, []),
+        (
+            {"backlog_quota_map": {"destination_storage": HOLDS}},
+            {"backlog_quota_map": {"destination_storage": EVICTS}},
+            {},
+            [],
+        ),
         ({"backlog_quota_map": None}, {}, {"backlogQuotaDefaultLimitGB": "-1", **BY_DEFAULT}, []),
         ({}, {}, {"backlogQuotaDefaultLimitGB": "1.0", **BY_DEFAULT}, ["evicts"]),
         ({}, {}, {"backlogQuotaDefaultLimitSecond": "3600", **BY_DEFAULT}, ["evicts"]),
-        ({}, {"backlog_quota_map": {"message_age": HOLDS}}, {"backlogQuotaDefaultLimitBytes": "1000000", **BY_DEFAULT}, ["evicts"]),
+        (
+            {},
+            {"backlog_quota_map": {"message_age": HOLDS}},
+            {"backlogQuotaDefaultLimitBytes": "1000000", **BY_DEFAULT},
+            ["evicts"],
+        ),
     ],
 )
 def test_what_moves_cursors_of_others_moves_that_of_compaction(

@@ -20,16 +20,23 @@ from tests.support.moved_starts import EARLY, LATE, PARTITION, Open, compact, wr
 from tests.support.virtual_time import in_virtual_time
 
 
-async def test_what_compaction_left_out_for_a_lesser_move_counts_and_is_written_again(topic: InternalTopic, opened: Open) -> None:
+async def test_what_compaction_left_out_for_a_lesser_move_counts_and_is_written_again(
+    topic: InternalTopic, opened: Open
+) -> None:
     write(topic, LATE, EARLY)
     compact(topic, 0)
     assert await opened().of(PARTITION) == LATE
     await until(lambda: topic.stored()[-1] == (PARTITION.encode(), LATE.encode()))
 
 
-async def test_a_ledger_that_a_broker_has_just_begun_has_nothing_that_was_left_out(topic: InternalTopic, opened: Open) -> None:
+async def test_a_ledger_that_a_broker_has_just_begun_has_nothing_that_was_left_out(
+    topic: InternalTopic, opened: Open
+) -> None:
     write(topic, LATE, EARLY)
-    topic.compacted_to, topic.left_out = Position(topic.ledger + 1, -1), {0}  # as brokers say when they load the topic again
+    topic.compacted_to, topic.left_out = (
+        Position(topic.ledger + 1, -1),
+        {0},
+    )  # as brokers say when they load the topic again
     async with asyncio.timeout(1):
         assert await opened().of(PARTITION) == LATE
 
@@ -41,7 +48,9 @@ async def test_what_was_deleted_before_the_compaction_stays_deleted(topic: Inter
 
 
 @pytest.mark.parametrize("fault", ["slow", "lost"])
-async def test_of_a_log_that_can_be_read_in_part_only_what_is_compacted_counts(topic: InternalTopic, opened: Open, fault: str) -> None:
+async def test_of_a_log_that_can_be_read_in_part_only_what_is_compacted_counts(
+    topic: InternalTopic, opened: Open, fault: str
+) -> None:
     write(topic, LATE, None)
     write(topic, EARLY, key="another")
     compact(topic, 0, 1)

@@ -36,7 +36,9 @@ async def test_a_move_is_stored_and_others_hear_of_it(topic: InternalTopic, open
     assert await opened().of(PARTITION) == LATE, "a sidecar that starts later reads it before it answers"
 
 
-async def test_of_two_moves_the_greater_counts_and_is_written_behind_the_lesser(topic: InternalTopic, opened: Open) -> None:
+async def test_of_two_moves_the_greater_counts_and_is_written_behind_the_lesser(
+    topic: InternalTopic, opened: Open
+) -> None:
     mine, other = opened(), opened()
     await asyncio.gather(mine.put(PARTITION, LATE), other.put(PARTITION, EARLY))
     for one in (mine, other):
@@ -44,7 +46,9 @@ async def test_of_two_moves_the_greater_counts_and_is_written_behind_the_lesser(
     await until(lambda: topic.stored()[-1] == (PARTITION.encode(), LATE.encode()))  # compaction keeps the last
 
 
-async def test_what_is_lost_is_opened_again_and_an_unstored_move_is_an_error(topic: InternalTopic, opened: Open) -> None:
+async def test_what_is_lost_is_opened_again_and_an_unstored_move_is_an_error(
+    topic: InternalTopic, opened: Open
+) -> None:
     mine = opened()
     await mine.put(PARTITION, EARLY)
     topic.refuse = 1
@@ -68,7 +72,9 @@ async def test_with_its_topic_a_start_is_forgotten(topic: InternalTopic, opened:
     assert await opened().of(PARTITION) is None
 
 
-@pytest.mark.parametrize("answer", [TopicMissing("a young broker"), NotPermitted("a token is being replaced"), Unavailable("no broker")])
+@pytest.mark.parametrize(
+    "answer", [TopicMissing("a young broker"), NotPermitted("a token is being replaced"), Unavailable("no broker")]
+)
 async def test_a_start_is_forgotten_though_pulsar_can_not_say_where_the_topic_ends_for_a_moment(
     topic: InternalTopic, opened: Open, answer: PulsarError
 ) -> None:
@@ -90,7 +96,9 @@ async def test_a_start_is_forgotten_though_pulsar_can_not_say_where_the_topic_en
     assert questions > 1
 
 
-async def test_the_start_of_a_topic_that_was_made_again_outlives_the_deletion_of_the_one_before(topic: InternalTopic, opened: Open) -> None:
+async def test_the_start_of_a_topic_that_was_made_again_outlives_the_deletion_of_the_one_before(
+    topic: InternalTopic, opened: Open
+) -> None:
     mine, other = opened(), opened()
     await mine.put(PARTITION, EARLY)
     before = dict(mine.values)
@@ -133,7 +141,9 @@ def hold_receipts(topic: InternalTopic) -> Callable[[], None]:
     return give
 
 
-async def test_a_receipt_that_comes_behind_the_deletion_of_its_value_brings_nothing_back(topic: InternalTopic, opened: Open) -> None:
+async def test_a_receipt_that_comes_behind_the_deletion_of_its_value_brings_nothing_back(
+    topic: InternalTopic, opened: Open
+) -> None:
     mine, other = opened(), opened()
     await mine.put(PARTITION, EARLY)
     await known(other, EARLY)
@@ -181,7 +191,9 @@ async def test_what_was_put_before_a_question_is_in_its_answer(topic: InternalTo
     assert await asked == LATE
 
 
-async def test_a_topic_that_was_there_is_not_missing_because_a_broker_says_so_once(topic: InternalTopic, opened: Open) -> None:
+async def test_a_topic_that_was_there_is_not_missing_because_a_broker_says_so_once(
+    topic: InternalTopic, opened: Open
+) -> None:
     """A broker that has just started may not know it. What is stored there counts nevertheless."""
     mine = opened()
     await mine.put(PARTITION, EARLY)
@@ -196,7 +208,9 @@ async def test_a_topic_that_was_there_is_not_missing_because_a_broker_says_so_on
     assert await asked == EARLY
 
 
-async def test_what_is_not_read_in_time_can_not_be_told(topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_not_read_in_time_can_not_be_told(
+    topic: InternalTopic, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shared_map, "CURRENT_SECONDS", 0.02)
     mine = opened()
     await mine.put(PARTITION, EARLY)
@@ -241,7 +255,9 @@ async def test_what_is_stored_is_known_also_where_nobody_can_write(topic: Intern
     assert await other.of_now(PARTITION) == EARLY
 
 
-async def test_a_late_deletion_leaves_what_was_stated_of_the_next_topic_with_that_name(topic: InternalTopic, opened: Open) -> None:
+async def test_a_late_deletion_leaves_what_was_stated_of_the_next_topic_with_that_name(
+    topic: InternalTopic, opened: Open
+) -> None:
     mine = opened()
     await mine.put(PARTITION, EARLY)
     await mine.put(PARTITION, LATE)
@@ -289,7 +305,9 @@ async def test_what_was_deleted_while_nobody_read_does_not_count_against_what_wa
     await known(mine, EARLY)
 
 
-async def test_deletions_that_were_read_are_remembered_only_while_it_is_loaded(topic: InternalTopic, opened: Open) -> None:
+async def test_deletions_that_were_read_are_remembered_only_while_it_is_loaded(
+    topic: InternalTopic, opened: Open
+) -> None:
     mine = opened()
     for number in range(10):
         await mine.put(PARTITION, MovedStart(Position(6, number), 100 + number))

@@ -17,7 +17,9 @@ REFUSED = NotPermitted("a right that this role has not")
 class Ask(Protocol):
     """Ask at a second, with an outcome: an error, or an answer that proves the right or not."""
 
-    def __call__(self, second: float, error: Exception | None = None, is_granted: bool = True, partition: int = 0) -> None: ...
+    def __call__(
+        self, second: float, error: Exception | None = None, is_granted: bool = True, partition: int = 0
+    ) -> None: ...
 
 
 @pytest.fixture
@@ -65,7 +67,9 @@ async def test_what_is_believed_stays_so_until_the_right_is_proved(ask: Ask) -> 
 
 
 async def test_what_was_believed_long_ago_is_not_believed_at_once(ask: Ask) -> None:
-    """The right may have come since, though no answer has proved it. A broker that refuses for a moment is no proof either."""
+    """The right may have come since, though no answer has proved it. A broker that refuses for a moment is no proof
+    either.
+    """
     for second in (0, 10, 20):
         with pytest.raises(Unavailable):
             ask(second, REFUSED)

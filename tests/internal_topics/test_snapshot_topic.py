@@ -97,7 +97,9 @@ async def test_a_value_that_was_compacted_away_is_not_another_keys() -> None:
     assert await value_of(other, b"a") is None
 
 
-async def test_what_can_not_be_read_or_written_is_done_without(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_can_not_be_read_or_written_is_done_without(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     topic = InternalTopic()
     mine = states(topic)
     topic.refuse = 1
@@ -172,7 +174,9 @@ async def test_who_looks_a_value_up_finds_what_was_kept_a_moment_ago(monkeypatch
     assert await value_of(other, b"a") == b"1"
     await mine.keep(b"a", b"2")
     await mine.keep(b"b", b"3")
-    assert [await value_of(other, key) for key in (b"a", b"b")] == [b"1", None], "an older value is good enough for who asks so"
+    assert [await value_of(other, key) for key in (b"a", b"b")] == [b"1", None], (
+        "an older value is good enough for who asks so"
+    )
     found = [await other.look_up(key) for key in (b"a", b"b", b"c")]
     assert [None if one is None else one.value for one in found] == [b"2", b"3", None]
 
@@ -229,7 +233,9 @@ async def test_keeping_says_whether_it_was_kept() -> None:
     assert [await mine.keep(b"a", value) for value in (b"1", b"2", bytes(MAX_BYTES + 1))] == [False, True, False]
 
 
-async def test_a_value_that_is_kept_anew_and_compacted_while_places_are_read_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_value_that_is_kept_anew_and_compacted_while_places_are_read_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     topic = InternalTopic()
     mine, other = states(topic), states(topic)
     await mine.keep(b"a", b"1")
@@ -269,7 +275,9 @@ class Silent:
     def on_receipt(self, sequence: int, ledger: int, entry: int) -> None: ...
 
 
-async def test_where_a_deletion_is_the_last_entry_and_was_compacted_out_reading_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_a_deletion_is_the_last_entry_and_was_compacted_out_reading_ends_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The entry that is written behind a deletion was lost with its connection."""
     monkeypatch.setattr(snapshot_places, "SILENT_SECONDS", 0.05)
     topic = InternalTopic()

@@ -34,7 +34,9 @@ async def test_a_topic_that_somebody_deletes_is_made_anew() -> None:
     assert mine.times_remade(b"b") == 0
     await mine.store(b"b", b"2")
     assert mine.times_remade(b"b") == 1, "what stands nowhere else is stored anew"
-    assert sum(one is not anew for one, anew in zip(before, mine._shards, strict=True)) == 1, "what others store goes on"
+    assert sum(one is not anew for one, anew in zip(before, mine._shards, strict=True)) == 1, (
+        "what others store goes on"
+    )
     for one in (mine, other):
         assert [await value_of(one, key) for key in (b"a", b"b", b"c")] == [None, b"2", None]
     await other.store(b"a", b"3")
@@ -112,8 +114,12 @@ async def test_who_can_not_look_at_the_others_at_once_does_so_later(monkeypatch:
     mine.close()
 
 
-async def test_a_topic_that_is_gone_is_made_anew_once_by_those_who_store_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who comes second neither ends what the first is storing in the new topic, nor leaves a producer open in the old one."""
+async def test_a_topic_that_is_gone_is_made_anew_once_by_those_who_store_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who comes second neither ends what the first is storing in the new topic, nor leaves a producer open in the old
+    one.
+    """
     topic = InternalTopic(making=16)
     mine = states(topic)
     keys = await stored(mine, 64)
@@ -156,7 +162,9 @@ async def test_who_asks_a_partition_first_when_it_is_gone_finds_nothing() -> Non
         assert await mine.names(key + b"\0") == []
 
 
-async def test_it_is_not_forgotten_that_the_topic_was_made_anew_where_the_store_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_is_not_forgotten_that_the_topic_was_made_anew_where_the_store_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     topic = InternalTopic(making=16)
     mine = states(topic)
     await mine.store(b"a", b"1")

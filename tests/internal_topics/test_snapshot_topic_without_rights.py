@@ -43,8 +43,12 @@ async def test_who_may_not_write_finds_what_is_there_though_some_of_it_is_old(mo
 
 
 @pytest.mark.parametrize("what", ["read", "write"])
-async def test_a_missing_right_is_believed_when_it_has_been_told_for_long(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broker that can't read its policies for a moment tells it too, and whoever believed it would take what is kept for lost."""
+async def test_a_missing_right_is_believed_when_it_has_been_told_for_long(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that can't read its policies for a moment tells it too, and whoever believed it would take what is kept
+    for lost.
+    """
     topic = InternalTopic()
     mine, other = states(topic), states(topic)
     await mine.store(b"a", b"1")
@@ -67,8 +71,12 @@ async def test_a_missing_right_is_believed_when_it_has_been_told_for_long(what: 
         await asked()
 
 
-async def test_what_is_answered_without_reading_says_nothing_about_the_right_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A partition that holds nothing is answered from its stats. Who asks it again and again must not put off what is known of another."""
+async def test_what_is_answered_without_reading_says_nothing_about_the_right_to_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A partition that holds nothing is answered from its stats. Who asks it again and again must not put off what is
+    known of another.
+    """
     topic = InternalTopic()
     mine, other = states(topic), states(topic)
     await mine.store(b"a", b"1")

@@ -25,8 +25,13 @@ async def test_who_looks_once_finds_what_is_stored_or_is_told_that_it_was_not_re
 
 async def test_who_looks_once_passes_over_what_nobody_can_read(topic: InternalTopic) -> None:
     write(topic, EARLY, LATE)
-    for metadata in (b"no metadata", MessageMetadata(producer_name=b"w", sequence_id=1, publish_time=1).SerializeToString()):
-        topic.entries.append(RawEntry(Position(topic.ledger, len(topic.entries)), None, None, metadata, memoryview(b"no batch")))
+    for metadata in (
+        b"no metadata",
+        MessageMetadata(producer_name=b"w", sequence_id=1, publish_time=1).SerializeToString(),
+    ):
+        topic.entries.append(
+            RawEntry(Position(topic.ledger, len(topic.entries)), None, None, metadata, memoryview(b"no batch"))
+        )
     assert await stored(topic) == {PARTITION: LATE}
 
 

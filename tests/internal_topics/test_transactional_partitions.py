@@ -23,7 +23,10 @@ async def test_a_name_costs_little_memory() -> None:
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     for number in range(NAMES):
-        followed._take(f"persistent://public/default/orders-of-the-day-{number}-partition-0", Position(1_000_000 + number, 1_000 + number))
+        followed._take(
+            f"persistent://public/default/orders-of-the-day-{number}-partition-0",
+            Position(1_000_000 + number, 1_000 + number),
+        )
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (after - before) / NAMES < BYTES_OF_A_NAME

@@ -53,7 +53,10 @@ def test_a_secret_is_read_where_it_is_used(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_plain_cluster_needs_an_address() -> None:
-    assert Cluster.of("target", {"bootstrap": "a:1,b:2"}).options() == {"bootstrap_servers": "a:1,b:2", "security_protocol": "PLAINTEXT"}
+    assert Cluster.of("target", {"bootstrap": "a:1,b:2"}).options() == {
+        "bootstrap_servers": "a:1,b:2",
+        "security_protocol": "PLAINTEXT",
+    }
 
 
 def test_a_certificate_that_can_not_be_read_is_named(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ import pytest
 from kafka_sidecar.loop.byte_rate import ByteRate
 
 
-async def test_those_who_take_from_a_rate_wait_in_turn_and_may_use_what_was_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_those_who_take_from_a_rate_wait_in_turn_and_may_use_what_was_saved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pauses: list[float] = []
 
     async def note(seconds: float) -> None:

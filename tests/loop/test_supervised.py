@@ -19,7 +19,8 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 @pytest.fixture(autouse=True)
 def unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "kafka_sidecar.loop.supervised.log", RateLimitedLog(logging.getLogger("kafka_sidecar.loop.supervised"), burst=1_000)
+        "kafka_sidecar.loop.supervised.log",
+        RateLimitedLog(logging.getLogger("kafka_sidecar.loop.supervised"), burst=1_000),
     )
 
 

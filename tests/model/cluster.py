@@ -25,7 +25,9 @@ class Moods(Protocol):
         ...
 
     def leaves_out(self, partition: int) -> bool:
-        """Of the stats of all partitions: a broker did not answer (PersistentTopicsBase.internalGetPartitionedStats)."""
+        """Of the stats of all partitions: a broker did not answer
+        (PersistentTopicsBase.internalGetPartitionedStats).
+        """
         ...
 
     def compaction_delay(self) -> float: ...
@@ -61,7 +63,10 @@ class Cluster:
         if topic in self.topics:
             raise AlreadyExists(topic)
         logs = self._deleted.pop(topic, [])
-        self.topics[topic] = [*logs[:partitions], *(self._new_log(topic, number) for number in range(len(logs), partitions))]
+        self.topics[topic] = [
+            *logs[:partitions],
+            *(self._new_log(topic, number) for number in range(len(logs), partitions)),
+        ]
         for log in self.topics[topic]:
             log.made_at_ms = log.conduct.now_ms()
 
@@ -92,9 +97,15 @@ class ClusterClient(ports.Client):
         self._caller = caller
 
     async def producer(
-        self, topic: str, name: str, events: ProducerEvents, *, access_mode: int = SHARED, wait_seconds: float | None = None,
+        self,
+        topic: str,
+        name: str,
+        events: ProducerEvents,
+        *,
+        access_mode: int = SHARED,
+        wait_seconds: float | None = None,
         purpose: Purpose = "write",
-    ) -> BatchWriter:  # fmt: skip
+    ) -> BatchWriter:
         await self._caller.ask()
         log = self._cluster.log(topic)
         way = self._caller.way(log.opens("writer", self._name))
@@ -105,18 +116,32 @@ class ClusterClient(ports.Client):
         return BatchWriter(log, name, events, way)
 
     async def reader(
-        self, topic: str, start: Position | None, events: ConsumerEvents, *, compacted: bool = False, purpose: Purpose = "read"
+        self,
+        topic: str,
+        start: Position | None,
+        events: ConsumerEvents,
+        *,
+        compacted: bool = False,
+        purpose: Purpose = "read",
     ) -> Reader:
         await self._caller.ask()
         log = self._cluster.log(topic)
         return (log.compacted_reader_as if compacted else log.reader_as)(self._name, start, events, self._caller)
 
     async def candidate(
-        self, topic: str, subscription: str, name: str, priority: int, events: ConsumerEvents, metadata: dict[bytes, bytes]
+        self,
+        topic: str,
+        subscription: str,
+        name: str,
+        priority: int,
+        events: ConsumerEvents,
+        metadata: dict[bytes, bytes],
     ) -> Candidate:
         await self._caller.ask()
         log = self._cluster.log(topic)
-        return log.candidate_as(subscription, name, priority, events, metadata, self._caller.way(log.opens("candidate", self._name)))
+        return log.candidate_as(
+            subscription, name, priority, events, metadata, self._caller.way(log.opens("candidate", self._name))
+        )
 
     async def version_of_owner(self, topic: str) -> str | None:
         await self._caller.ask()
@@ -226,7 +251,9 @@ class ClusterAdmin(ports.Admin, ports.Topics, ports.Subscriptions, ports.Policie
         await self._caller.ask()
         log = self._cluster.log(partition)
         size = sum(len(entry.payload) for entry in log.compacted)
-        found = CompactionStats(log.stats_now(), log.compaction_cursor, log.compacted_ledger, log.cursors_ledger, len(log.compacted), size)
+        found = CompactionStats(
+            log.stats_now(), log.compaction_cursor, log.compacted_ledger, log.cursors_ledger, len(log.compacted), size
+        )
         await self._caller.hear()
         return found
 

@@ -18,7 +18,9 @@ def messages_in(entry: RawEntry) -> list[Message]:
 
 
 def compacted(entries: Sequence[RawEntry]) -> list[RawEntry]:
-    """The last message of each key, at the place where it stood. One without a value goes, and all of its key before it."""
+    """The last message of each key, at the place where it stood. One without a value goes, and all of its key before
+    it.
+    """
     last: dict[bytes, tuple[Position, int]] = {}
     for entry in entries:
         for message in messages_in(entry):
@@ -32,7 +34,9 @@ def compacted(entries: Sequence[RawEntry]) -> list[RawEntry]:
 
 
 def _with(entry: RawEntry, numbers: Iterable[int]) -> RawEntry | None:
-    """An entry keeps its place and its count: a message that is gone leaves its slot. One without any message is gone as well."""
+    """An entry keeps its place and its count: a message that is gone leaves its slot. One without any message is gone
+    as well.
+    """
     kept = set(numbers)
     if not kept:
         return None
@@ -44,7 +48,9 @@ def _with(entry: RawEntry, numbers: Iterable[int]) -> RawEntry | None:
         if number in kept:
             out += data[at:end]
         else:
-            gone = SingleMessageMetadata(partition_key=single.partition_key, compacted_out=True, payload_size=0).SerializeToString()
+            gone = SingleMessageMetadata(
+                partition_key=single.partition_key, compacted_out=True, payload_size=0
+            ).SerializeToString()
             out += _U32.pack(len(gone)) + gone
         at = end
     return RawEntry(entry.position, entry.last_index, entry.broker_timestamp, entry.metadata, memoryview(bytes(out)))

@@ -19,7 +19,9 @@ class Refusal(NamedTuple):
 
 
 class Way(Protocol):
-    """To the broker and back, of one producer or consumer. In each direction things arrive in the order in which they were sent."""
+    """To the broker and back, of one producer or consumer. In each direction things arrive in the order in which they
+    were sent.
+    """
 
     @property
     def entries_at_once(self) -> int:
@@ -54,7 +56,9 @@ class Way(Protocol):
         ...
 
     def lands_though_unknown(self) -> bool:
-        """What is on its way from a producer that the broker knows no more. A real one drops it (ServerCnx.handleSend)."""
+        """What is on its way from a producer that the broker knows no more. A real one drops it
+        (ServerCnx.handleSend).
+        """
         ...
 
 
@@ -84,5 +88,7 @@ class Conduct(Protocol):
         ...
 
     def forgets_reader(self) -> bool:
-        """Whether a reader that subscribes now stands at what is being closed (see `kafka_sidecar.partition.follow.tail_watch`)."""
+        """Whether a reader that subscribes now stands at what is being closed (see
+        `kafka_sidecar.partition.follow.tail_watch`).
+        """
         ...

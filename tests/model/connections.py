@@ -78,7 +78,9 @@ class Writer(Connection):
         """To the broker."""
         return self.topic.known_writers.get(self.name) is self
 
-    def send(self, sequence: int, count: int, fields: bytes, payload: bytes | bytearray, basis: tuple[bytes, bytes] | None) -> None:
+    def send(
+        self, sequence: int, count: int, fields: bytes, payload: bytes | bytearray, basis: tuple[bytes, bytes] | None
+    ) -> None:
         if not self.is_open:
             return
         metadata = MessageMetadata(producer_name=self.name.encode(), sequence_id=sequence, publish_time=1)
@@ -96,7 +98,9 @@ class Writer(Connection):
         if self.way.is_unknown_at_once():
             self.be_unknown()
         else:
-            self.way.up(self.be_unknown)  # ServerCnx.channelInactive: what is on its way lands first, and keeps the name taken
+            self.way.up(
+                self.be_unknown
+            )  # ServerCnx.channelInactive: what is on its way lands first, and keeps the name taken
         super().cut(reason)
 
     def close(self) -> None:

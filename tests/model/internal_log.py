@@ -32,7 +32,9 @@ _position: Final = attrgetter("position")
 
 class BatchWriter(Writer):
     def send_batch(self, sequence: int, count: int, payload: bytes) -> None:
-        self.send(sequence, count, MessageMetadata(num_messages_in_batch=count).SerializePartialToString(), payload, None)
+        self.send(
+            sequence, count, MessageMetadata(num_messages_in_batch=count).SerializePartialToString(), payload, None
+        )
 
     def be_unknown(self) -> None:
         was_known = self.is_known
@@ -64,9 +66,15 @@ class CompactedReader(Reader):
 
 class Candidate(Connection):
     def __init__(
-        self, log: InternalLog, election: _Election, way: Way, name: str, priority: int, events: ConsumerEvents,
+        self,
+        log: InternalLog,
+        election: _Election,
+        way: Way,
+        name: str,
+        priority: int,
+        events: ConsumerEvents,
         metadata: Mapping[bytes, bytes],
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(log, way)
         self._election = election
         self.name = name
@@ -203,7 +211,13 @@ class InternalLog(Topic):
     # --- elections
 
     def candidate_as(
-        self, subscription: str, name: str, priority: int, events: ConsumerEvents, metadata: Mapping[bytes, bytes], way: Way
+        self,
+        subscription: str,
+        name: str,
+        priority: int,
+        events: ConsumerEvents,
+        metadata: Mapping[bytes, bytes],
+        way: Way,
     ) -> Candidate:
         election = self._elections.setdefault(subscription, _Election(self.loop, self.partition))
         candidate = Candidate(self, election, way, name, priority, events, metadata)
@@ -219,7 +233,9 @@ class InternalLog(Topic):
 
     # --- TwoPhaseCompactor, CompactedTopicImpl
 
-    def compacted_reader_as(self, name: str, start: Position | None, events: ConsumerEvents, caller: Caller) -> CompactedReader:
+    def compacted_reader_as(
+        self, name: str, start: Position | None, events: ConsumerEvents, caller: Caller
+    ) -> CompactedReader:
         self.opened_at.append(start)
         return CompactedReader(self, start, events, caller.way(self.opens("reader", name)))
 
@@ -254,14 +270,18 @@ class InternalLog(Topic):
         self.take_what_is_old()
 
     def take_what_is_old(self) -> None:
-        """Closed ledgers at the front, up to the cursor of compaction. Where there is no such cursor nothing is held."""
+        """Closed ledgers at the front, up to the cursor of compaction. Where there is no such cursor nothing is
+        held.
+        """
         if self.retention is None or self.retention[0] < 0 or not self.entries:
             return
         oldest = self.conduct.now_ms() - self.retention[0] * 60_000
         until = self.trimmed
         for place in range(self.trimmed, len(self.entries)):
             entry = self.entries[place]
-            ends_ledger = place + 1 == len(self.entries) or self.entries[place + 1].position.ledger != entry.position.ledger
+            ends_ledger = (
+                place + 1 == len(self.entries) or self.entries[place + 1].position.ledger != entry.position.ledger
+            )
             is_held = self.was_compacted and (self.horizon is None or entry.position > self.horizon)
             if entry.position.ledger == self.ledger or is_held or (entry.broker_timestamp or 0) > oldest:
                 break
@@ -273,8 +293,14 @@ class InternalLog(Topic):
         """What this log keeps though it was to be gone, in words."""
         if self.retention != ((minutes, -1) if minutes else (0, 0)):
             return f"the retention {self.retention}"
-        behind = len(self.entries) - (0 if self.horizon is None else bisect_right(self.entries, self.horizon, key=_position))
-        return f"{behind} entries behind {len(self.compacted)} that are compacted" if behind * 4 >= max(4, len(self.compacted)) else None
+        behind = len(self.entries) - (
+            0 if self.horizon is None else bisect_right(self.entries, self.horizon, key=_position)
+        )
+        return (
+            f"{behind} entries behind {len(self.compacted)} that are compacted"
+            if behind * 4 >= max(4, len(self.compacted))
+            else None
+        )
 
     @property
     def compaction_cursor(self) -> Position | None:

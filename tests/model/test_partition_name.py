@@ -16,6 +16,8 @@ def test_it_is_taken_apart_as_it_was_put_together(topic: str, index: int) -> Non
     assert topic_of(name) == topic
 
 
-@pytest.mark.parametrize("name", ["", "t", "t-partition-", "t-partition-x", "t-partition--1", "t-partition-²", "partition-1"])
+@pytest.mark.parametrize(
+    "name", ["", "t", "t-partition-", "t-partition-x", "t-partition--1", "t-partition-²", "partition-1"]
+)
 def test_what_is_no_partition(name: str) -> None:
     assert split_partition_name(name) is None

@@ -36,7 +36,7 @@ class _Adding:
 class Topic:
     def __init__(
         self, conduct: Conduct, *, deduplicates: bool = False, names_markers: bool = False, wastes_indexes: bool = False
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.conduct = conduct
         self.deduplicates = deduplicates
         self.names_markers = names_markers  # as the last entry, as brokers before 3.3 do
@@ -172,7 +172,9 @@ class Topic:
         self._end(self.conduct.recovered(len(self._adding)))
 
     def make_anew(self) -> None:
-        """Another topic has the name from now on (PersistentTopic.delete): its ledgers have greater ids, and its index begins at 0."""
+        """Another topic has the name from now on (PersistentTopic.delete): its ledgers have greater ids, and its index
+        begins at 0.
+        """
         self.generation += 1
         for connection in list(self.connections):
             connection.cut()
@@ -194,7 +196,8 @@ class Topic:
         for added in list(self._adding)[:recovered]:
             self.entries.append(added.entry)
         self._adding.clear()
-        # ManagedLedgerInterceptorImpl takes the greater of the two. The ledgers' metadata may count what was being added and is lost.
+        # ManagedLedgerInterceptorImpl takes the greater of the two. The ledgers' metadata may count what was being
+        # added and is lost.
         last = self.entries[-1].last_index if self.entries else None
         self.index = max(-1 if last is None else last, -1 if self.stored_index is None else self.stored_index)
         for connection in list(self.connections):
@@ -231,7 +234,9 @@ class Topic:
         for entry in self.present:
             ledgers.setdefault(entry.position.ledger, []).append(entry)
         infos = [
-            LedgerInfo(one, held[-1].position.entry + 1, sum(len(entry.payload) for entry in held), one in self.offloaded)
+            LedgerInfo(
+                one, held[-1].position.entry + 1, sum(len(entry.payload) for entry in held), one in self.offloaded
+            )
             for one, held in ledgers.items()
         ]
         return LogStats(tuple(infos), None if self.ledger in ledgers else self.ledger)

@@ -107,7 +107,10 @@ class View(EntryLog):
 
     async def find_index(self, index: int) -> Position | None:
         await self._ask()
-        return next((one.position for one in self._topic.present if one.last_index is not None and one.last_index >= index), None)
+        return next(
+            (one.position for one in self._topic.present if one.last_index is not None and one.last_index >= index),
+            None,
+        )
 
     async def find_time(self, timestamp: int) -> Position | None:
         await self._ask()

@@ -70,12 +70,16 @@ async def test_their_second_marker_fences_as_the_first_one_did(begins_early: boo
     fencing = early if begins_early else open_partition(log, "kafka-sidecar-late")
     assert await fencing.opened() is ErrorCode.NONE
     await fencing.confirmed_end()
-    assert (await append(fencing, batch(b"of before", producer_id=7, epoch=3, sequence=0))).error is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert (
+        await append(fencing, batch(b"of before", producer_id=7, epoch=3, sequence=0))
+    ).error is ErrorCode.INVALID_PRODUCER_EPOCH
     for partition in {announcing, early, fencing}:
         partition.close()
 
 
-async def test_what_could_not_be_announced_is_known_when_the_partition_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_could_not_be_announced_is_known_when_the_partition_is_opened_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Else it would end at the same entry, again and again."""
     log, states, failures = MemoryLog(), MemoryStates(), EntryFailures()
     log.write(batch(b"0"))

@@ -106,7 +106,9 @@ async def test_a_format_that_changes_holds_for_what_is_appended_after() -> None:
         partition.set_config(AS_IT_COMES if number % 2 else LogConfig(PULSAR))
         await append(partition, numbered(number))
     named = [
-        entry.message_metadata.num_messages_in_batch for entry in log.entries if entry.message_metadata.HasField("num_messages_in_batch")
+        entry.message_metadata.num_messages_in_batch
+        for entry in log.entries
+        if entry.message_metadata.HasField("num_messages_in_batch")
     ]
     assert len(named) == 3
     expected = [(number, b"%d" % number) for number in range(6)]
@@ -148,7 +150,13 @@ def _many() -> bytes:
 
 def _with_headers(count: int) -> bytes:
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=4, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1, batch_size=2**30
+        magic=2,
+        compression_type=4,
+        is_transactional=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=2**30,
     )
     for number in range(2):
         builder.append(number, 1_000, b"k" * 100, None, [("h", b"")] * (count // 2))

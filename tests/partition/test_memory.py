@@ -50,7 +50,9 @@ async def test_many_readers_of_old_data_share_one_budget() -> None:
     watching = asyncio.create_task(watch())
     async with asyncio.timeout(60):
         # Some are slow: what was read ahead for them is in the way of the others.
-        await asyncio.gather(*(consume(table.get(topic), seen[topic], 0.02 * (number % 3)) for number, topic in enumerate(logs)))
+        await asyncio.gather(
+            *(consume(table.get(topic), seen[topic], 0.02 * (number % 3)) for number, topic in enumerate(logs))
+        )
     watching.cancel()
     assert all(sum(found) == BATCHES for found in seen.values())
     assert most <= BUDGET + 2 * (SIZE + 1_000)

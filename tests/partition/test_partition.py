@@ -94,7 +94,9 @@ async def test_sequences_out_of_order_are_refused() -> None:
 
 @pytest.mark.parametrize("known", [False, True])
 async def test_a_batch_that_overtook_the_one_before_it_is_refused_and_nobody_sees_it(known: bool) -> None:
-    """Also of a producer of which nothing is known yet, whose first batch the broker refused. Both clients of Kafka send it again."""
+    """Also of a producer of which nothing is known yet, whose first batch the broker refused. Both clients of Kafka
+    send it again.
+    """
 
     def numbered(sequence: int) -> bytes:
         return batch(b"%d" % sequence, producer_id=7, epoch=0, sequence=sequence)
@@ -170,7 +172,9 @@ async def test_an_append_overtaken_by_a_later_one_is_not_taken_for_a_second_copy
     partition = open_partition(log)
     await append(partition, batch(b"first"))
     log.refuse_sends = 1
-    refused, accepted = await asyncio.gather(append(partition, batch(b"refused"), 10), append(partition, batch(b"accepted"), 10))
+    refused, accepted = await asyncio.gather(
+        append(partition, batch(b"refused"), 10), append(partition, batch(b"accepted"), 10)
+    )
     assert refused.error is ErrorCode.NONE
     assert accepted.error is ErrorCode.NONE
     values = dict(await read_all(partition))
@@ -325,12 +329,21 @@ async def test_an_entry_that_can_not_be_read_is_an_error_at_its_offset_and_nothi
     log = MemoryLog()
     partition = open_partition(log)
     await append(partition, batch(b"good"))
-    log.append(MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=3, compression=9), 3, b"?")
+    log.append(
+        MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=3, compression=9),
+        3,
+        b"?",
+    )
     odd = MessageMetadata(producer_name=b"kafka-sidecar-forged", sequence_id=0, publish_time=1)
     odd.properties.add(key=BASIS_PROPERTY, value=b"nonsense")
     log.append(odd, 1, b"x")
     assert (await append(partition, batch(b"after"))).base_offset == 5
-    for offset, error in ((0, ErrorCode.NONE), (1, ErrorCode.CORRUPT_MESSAGE), (4, ErrorCode.CORRUPT_MESSAGE), (5, ErrorCode.NONE)):
+    for offset, error in (
+        (0, ErrorCode.NONE),
+        (1, ErrorCode.CORRUPT_MESSAGE),
+        (4, ErrorCode.CORRUPT_MESSAGE),
+        (5, ErrorCode.NONE),
+    ):
         run = partition.read(offset, 100, at_least_one=True, since=0)
         assert run is not None
         assert run.error is error, offset
@@ -344,7 +357,11 @@ async def test_a_consumer_at_the_end_is_told_of_an_entry_that_can_not_be_read() 
     told = asyncio.Event()
     assert partition.read(1, 100, at_least_one=True, since=0) is not None  # it is tailed from now on
     partition.watch(Told(told))
-    log.append(MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=1, compression=9), 1, b"?")
+    log.append(
+        MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=1, compression=9),
+        1,
+        b"?",
+    )
     await asyncio.wait_for(told.wait(), 5)
     assert (await fetch(partition, 1)).error is ErrorCode.CORRUPT_MESSAGE
     partition.close()
@@ -384,7 +401,9 @@ async def test_an_offset_before_the_start_is_refused_only_of_the_topic_that_is_t
     for _ in range(5):
         log.write(batch(b"new"))
     assert partition.log_start == 3, "nobody has told it yet"
-    assert (await fetch(partition, 0)).error in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER), "clients ask again"
+    assert (await fetch(partition, 0)).error in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER), (
+        "clients ask again"
+    )
     partition = open_partition(log, "kafka-sidecar-again")
     assert await read_all(partition) == [(offset, b"new") for offset in range(5)]
     partition.close()
@@ -408,7 +427,9 @@ async def test_the_start_that_is_told_is_that_of_the_topic_that_is_there_now() -
 
 
 @pytest.mark.parametrize("is_silent", [False, True])
-async def test_the_start_is_told_though_the_end_lies_in_storage_that_is_away(monkeypatch: pytest.MonkeyPatch, is_silent: bool) -> None:
+async def test_the_start_is_told_though_the_end_lies_in_storage_that_is_away(
+    monkeypatch: pytest.MonkeyPatch, is_silent: bool
+) -> None:
     monkeypatch.setattr(module, "CHECK_SECONDS", 0.1)
     log = MemoryLog()
     partition = open_partition(log)

@@ -1,4 +1,6 @@
-"""What is known of producers has a bound and an end: who is refused when memory is full, who falls asleep, and who expires."""
+"""What is known of producers has a bound and an end: who is refused when memory is full, who falls asleep, and who
+expires.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ class RoomComes(ProducerMemory):
 
 
 async def test_room_that_comes_between_two_batches_lets_the_second_not_pass_the_first() -> None:
-    """Both wait until the partition is open. The second alone would begin its producer, and the first be out of order for ever."""
+    """Both wait until the partition is open. The second alone would begin its producer, and the first be out of order
+    for ever.
+    """
     partition = open_partition(MemoryLog(), memory=RoomComes())
     told = [(await one).error for one in [begin_append(partition, of(1)), begin_append(partition, of(1, 1))]]
     again = [await written(partition, 1), await written(partition, 1, 1)]
@@ -98,7 +102,9 @@ async def test_room_that_comes_between_two_batches_lets_the_second_not_pass_the_
     assert (told, again) == ([ErrorCode.NOT_ENOUGH_REPLICAS] * 2, [ErrorCode.NONE] * 2)
 
 
-async def test_partitions_that_nobody_uses_make_room_and_know_as_much_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_partitions_that_nobody_uses_make_room_and_know_as_much_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     logs, states = {f"t-partition-{number}": MemoryLog() for number in range(3)}, MemoryStates()
     memory = ProducerMemory(limit=5_000)  # of two producers that are awake
     opened = open_table(lambda topic, name: logs[topic].named(name), states=states, memory=memory)
@@ -116,7 +122,9 @@ async def test_partitions_that_nobody_uses_make_room_and_know_as_much_afterwards
 
 
 @pytest.mark.parametrize(("share", "is_counted"), [(0.6, True), (0.4, False)])
-async def test_producers_are_counted_each_second_only_where_half_of_the_memory_is_taken(share: float, is_counted: bool) -> None:
+async def test_producers_are_counted_each_second_only_where_half_of_the_memory_is_taken(
+    share: float, is_counted: bool
+) -> None:
     log, memory = MemoryLog(), ProducerMemory()
     opened = open_table(lambda topic, name: log.named(name), memory=memory)
     assert await written(opened.get("t-partition-0"), 1) is ErrorCode.NONE
@@ -161,7 +169,9 @@ async def test_a_partition_where_a_producer_waited_in_vain_is_counted() -> None:
     await opened.close()
 
 
-async def test_those_of_whom_the_window_tells_too_little_are_known_when_all_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_those_of_whom_the_window_tells_too_little_are_known_when_all_was_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """However few of their batches end the window."""
     monkeypatch.setattr(replay, "MOST_UNJUDGED", 1)
     log = MemoryLog()
@@ -239,7 +249,9 @@ async def test_another_sidecar_comes_to_the_same_whatever_it_has_noted() -> None
 
 
 async def test_who_has_expired_does_not_come_back_with_what_it_wrote_first() -> None:
-    """A consumer's sidecar has read for days and never wrote. What it reads of the log's beginning, once it writes, is too old to count."""
+    """A consumer's sidecar has read for days and never wrote. What it reads of the log's beginning, once it writes, is
+    too old to count.
+    """
     log = MemoryLog()
     producing = open_partition(log, "kafka-sidecar-producing")
     assert await written(producing, 1) is ErrorCode.NONE

@@ -1,4 +1,6 @@
-"""Transactions in a partition, from the first batch to what consumers of read_committed get, over the model of Pulsar."""
+"""Transactions in a partition, from the first batch to what consumers of read_committed get, over the model of
+Pulsar.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ async def test_what_was_aborted_is_named_to_who_reads_it(log: MemoryLog) -> None
     await end(partition, COMMITTED, 101)
     assert await committed_values(partition) == [b"kept", b"committed"]
     assert await committed_values(partition, 1) == [b"kept", b"committed"]
-    assert [value for _, value in await read_all(partition) if value and len(value) > 2][:1] == [b"gone"], "read_uncommitted sees all"
+    assert [value for _, value in await read_all(partition) if value and len(value) > 2][:1] == [b"gone"], (
+        "read_uncommitted sees all"
+    )
     assert partition.transactions.aborted_between(0, 2) == [AbortedTransaction(PRODUCER, 0)]
     assert partition.transactions.aborted_between(3, 5) == []
     assert coordinator.asked == 2, "the marker ended what was known"
@@ -150,7 +154,9 @@ async def test_what_lands_behind_its_marker_is_nobodys(log: MemoryLog, committed
 
 
 async def test_a_producer_that_was_not_told_of_its_next_transaction_writes_on(log: MemoryLog) -> None:
-    """Clients before KIP-890 keep their epoch; the marker was written elsewhere, and this sidecar has not read it yet."""
+    """Clients before KIP-890 keep their epoch; the marker was written elsewhere, and this sidecar has not read it
+    yet.
+    """
     mine, other = open_partition(log), open_partition(log, "kafka-sidecar-other")
     coordinator = Coordinator()
     await write(mine, coordinator, b"first", sequence=0)
@@ -200,7 +206,9 @@ async def test_a_zombie_is_fenced_by_the_marker_of_its_successor(log: MemoryLog)
 async def test_a_marker_fences_also_who_is_not_known(log: MemoryLog) -> None:
     partition, coordinator = open_partition(log), Coordinator(101)
     await end(partition, ABORTED, epoch=3)
-    assert (await write(partition, coordinator, b"zombie", sequence=5, epoch=2)).error is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert (
+        await write(partition, coordinator, b"zombie", sequence=5, epoch=2)
+    ).error is ErrorCode.INVALID_PRODUCER_EPOCH
     assert (await write(partition, coordinator, b"goes on", sequence=5, epoch=3)).error is ErrorCode.NONE
     partition.close()
 
@@ -259,7 +267,9 @@ async def test_in_format_pulsar_it_is_the_same(log: MemoryLog) -> None:
         one.close()
 
 
-async def test_a_partition_with_transactions_goes_on_from_what_was_kept(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_partition_with_transactions_goes_on_from_what_was_kept(
+    log: MemoryLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fold_snapshots, "STORED_AGAIN_AFTER", 1)
     states = MemoryStates()
     first, coordinator = open_partition(log, states=states), Coordinator()
@@ -343,7 +353,9 @@ async def test_what_is_known_is_kept_before_the_sidecar_ends(log: MemoryLog) -> 
     assert set(states.kept) == {b"fold:t-partition-0", b"producer-states:t-partition-0"}
 
 
-async def test_what_does_not_agree_with_the_log_is_not_kept_again(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_does_not_agree_with_the_log_is_not_kept_again(
+    log: MemoryLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However late what was on its way comes."""
     monkeypatch.setattr(fold_snapshots, "STORED_AGAIN_AFTER", 1)
     states = MemoryStates()
@@ -362,7 +374,9 @@ async def test_what_does_not_agree_with_the_log_is_not_kept_again(log: MemoryLog
     assert not folds(states)
 
 
-async def test_a_marker_is_written_when_it_has_landed_however_much_others_have_written_before_it(log: MemoryLog) -> None:
+async def test_a_marker_is_written_when_it_has_landed_however_much_others_have_written_before_it(
+    log: MemoryLog,
+) -> None:
     mine, other = open_partition(log), open_partition(log, "kafka-sidecar-other")
     coordinator = Coordinator()
     await write(mine, coordinator, b"a", sequence=0)
@@ -392,7 +406,10 @@ async def test_one_that_another_program_has_opened_is_ended_too(log: MemoryLog) 
     transaction = partition.transactions.open.get(PRODUCER)
     assert transaction is not None
     marker = write_marker(PRODUCER, 0, EndTransactionMarker(ABORTED, 0), 1_000)
-    assert await partition.end_transaction(marker, transaction.number, asyncio.get_running_loop().time() + 5) is ErrorCode.NONE
+    assert (
+        await partition.end_transaction(marker, transaction.number, asyncio.get_running_loop().time() + 5)
+        is ErrorCode.NONE
+    )
     await partition.confirmed_end()
     assert partition.last_stable_offset == 2
     assert await committed_values(partition) == []
@@ -433,8 +450,12 @@ async def test_what_a_fold_knew_when_it_failed_is_not_kept(log: MemoryLog, monke
 
 
 @pytest.mark.parametrize("is_stuck", [False, True], ids=["nothing else", "a batch of the epoch before"])
-async def test_what_was_sent_behind_a_first_batch_that_did_not_land_does_not_count_though_a_marker_stands_before(is_stuck: bool) -> None:
-    """The transaction before was aborted without a batch here. b0 is refused by the broker alone, b1 was on its way behind it."""
+async def test_what_was_sent_behind_a_first_batch_that_did_not_land_does_not_count_though_a_marker_stands_before(
+    is_stuck: bool,
+) -> None:
+    """The transaction before was aborted without a batch here. b0 is refused by the broker alone, b1 was on its way
+    behind it.
+    """
     log = MemoryLog()
     log.write(batch(b"other"))
     partition, other, coordinator = open_partition(log), open_partition(log, "kafka-sidecar-other"), Coordinator(101)
@@ -449,7 +470,9 @@ async def test_what_was_sent_behind_a_first_batch_that_did_not_land_does_not_cou
     assert (await end(other, ABORTED, epoch=1)).error is ErrorCode.NONE
     await partition.confirmed_end()
     log.refuse_sends, log.refuse_with, log.refuse_saying = 1, 22, "Exceed maximum message size"
-    told = await asyncio.gather(*(begin(partition, coordinator, b"t%d" % number, sequence=number, epoch=1).result for number in (0, 1)))
+    told = await asyncio.gather(
+        *(begin(partition, coordinator, b"t%d" % number, sequence=number, epoch=1).result for number in (0, 1))
+    )
     assert ErrorCode.NONE not in [one.error for one in told]
     again = [await write(partition, coordinator, b"t%d" % number, sequence=number, epoch=1) for number in (0, 1)]
     assert [one.error for one in again] == [ErrorCode.NONE] * 2
@@ -461,8 +484,12 @@ async def test_what_was_sent_behind_a_first_batch_that_did_not_land_does_not_cou
 
 @pytest.mark.parametrize("taken", [1, 2], ids=["with the marker", "with what was kept"])
 @pytest.mark.parametrize("committed", [ABORTED, COMMITTED])
-async def test_a_batch_behind_its_marker_stays_hidden_when_retention_has_taken_the_marker(taken: int, committed: bool) -> None:
-    """Its connection hung while the topic moved: the marker stands in one ledger, and the batch lands in a later one."""
+async def test_a_batch_behind_its_marker_stays_hidden_when_retention_has_taken_the_marker(
+    taken: int, committed: bool
+) -> None:
+    """Its connection hung while the topic moved: the marker stands in one ledger, and the batch lands in a later
+    one.
+    """
     log, states = MemoryLog(), MemoryStates()
     hanging = open_partition(log, "kafka-sidecar-hanging", states=states)
     ending = open_partition(log, "kafka-sidecar-ending", states=states)
@@ -487,14 +514,18 @@ async def test_a_batch_behind_its_marker_stays_hidden_when_retention_has_taken_t
         one.close()
 
 
-async def test_what_was_sent_behind_a_refused_batch_is_aborted_with_its_transaction_also_for_who_does_not_know_why_it_is_hidden() -> None:
-    """b0 is refused by the broker alone, and b1 lands. Retention takes all that stands before b1: who begins to read there may show it."""
+async def test_a_batch_behind_a_refused_one_is_aborted_with_its_transaction_also_where_its_reason_is_gone() -> None:
+    """b0 is refused by the broker alone, and b1 lands. Retention takes all that stands before b1: who begins to read
+    there may show it.
+    """
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
     partition = open_partition(log, states=states)
     await append(partition, batch(b"plain", producer_id=1, epoch=0, sequence=0))
     log.roll()
     log.refuse_sends, log.refuse_with, log.refuse_saying = 1, CHECKSUM_ERROR, "scripted"
-    told = await asyncio.gather(*(begin(partition, coordinator, b"t%d" % number, sequence=number).result for number in (0, 1)))
+    told = await asyncio.gather(
+        *(begin(partition, coordinator, b"t%d" % number, sequence=number).result for number in (0, 1))
+    )
     assert told[1].error is not ErrorCode.NONE
     again = [await write(partition, coordinator, b"t%d" % number, sequence=number) for number in (0, 1)]
     assert [one.error for one in again] == [ErrorCode.NONE] * 2
@@ -527,7 +558,9 @@ async def test_a_marker_without_a_batch_does_not_have_the_log_read_back(is_known
         one.close()
 
 
-async def test_a_batch_behind_one_that_was_refused_alone_does_not_count_though_a_marker_came_in_between(log: MemoryLog) -> None:
+async def test_a_batch_behind_one_that_was_refused_alone_does_not_count_though_a_marker_came_in_between(
+    log: MemoryLog,
+) -> None:
     """The sidecar had not read the marker when it sent both."""
     states, coordinator = MemoryStates(), Coordinator(101)
     partition, other = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in ("a", "b"))

@@ -34,9 +34,20 @@ def settings(*arguments: str, pipeline: str = "mirror") -> Settings:
 def test_flags_count_more_than_the_file(tmp_path: Path) -> None:
     file = tmp_path / "mirror.toml"
     file.write_text(FILE)
-    options = options_of(settings("--config", str(file), "--name", "other", "--target", "here:1", "--exclude", "x", "--prefix", "p."))
-    assert (options.name.name, options.topics, options.exclude, options.prefix) == ("other", ("orders", "pay.*"), ("x",), "p.")
-    assert (options.source.bootstrap, options.source.security_protocol, options.target.bootstrap) == ("old:9093", "SSL", "here:1")
+    options = options_of(
+        settings("--config", str(file), "--name", "other", "--target", "here:1", "--exclude", "x", "--prefix", "p.")
+    )
+    assert (options.name.name, options.topics, options.exclude, options.prefix) == (
+        "other",
+        ("orders", "pay.*"),
+        ("x",),
+        "p.",
+    )
+    assert (options.source.bootstrap, options.source.security_protocol, options.target.bootstrap) == (
+        "old:9093",
+        "SSL",
+        "here:1",
+    )
     assert options.continuous
     assert options.exactly_once
     assert options.round_seconds == 5.0
@@ -51,8 +62,14 @@ def test_flags_count_more_than_the_file(tmp_path: Path) -> None:
         ("name = 1", "write a string"),
         ('name = "a"\ntopic = "orders"', "write a list"),
         ('name = "a"\ntopic = ["t"]\nsource = "x"', r"write a table, \[source\]"),
-        ('name = "a"\ntopic = ["t"]\ncontinuous = 1\n[source]\nbootstrap = "a:1"\n[target]\nbootstrap = "b:1"', "write true or false"),
-        ('name = "a"\ntopic = ["t"]\nround_seconds = 0\n[source]\nbootstrap = "a:1"\n[target]\nbootstrap = "b:1"', "a number above 0"),
+        (
+            'name = "a"\ntopic = ["t"]\ncontinuous = 1\n[source]\nbootstrap = "a:1"\n[target]\nbootstrap = "b:1"',
+            "write true or false",
+        ),
+        (
+            'name = "a"\ntopic = ["t"]\nround_seconds = 0\n[source]\nbootstrap = "a:1"\n[target]\nbootstrap = "b:1"',
+            "a number above 0",
+        ),
         ('name = "a"\ntopic = ["t"]\ndelivery = "once"', "one of exactly-once"),
     ],
 )
@@ -67,16 +84,26 @@ def test_one_file_serves_several_pipelines(tmp_path: Path) -> None:
     file = tmp_path / "move.toml"
     file.write_text(FILE)
     found = settings("--config", str(file), "--group", "g", pipeline="migrate-groups")
-    assert (found.text("name"), found.texts("group"), found.cluster("target").bootstrap) == ("dc", ("g",), "sidecar:9092")
+    assert (found.text("name"), found.texts("group"), found.cluster("target").bootstrap) == (
+        "dc",
+        ("g",),
+        "sidecar:9092",
+    )
 
 
 def test_what_is_missing_is_said() -> None:
-    for arguments, said in (([], "--name"), (["--name", "a"], "--topic"), (["--name", "a", "--topic", "t"], "--source")):
+    for arguments, said in (
+        ([], "--name"),
+        (["--name", "a"], "--topic"),
+        (["--name", "a", "--topic", "t"], "--source"),
+    ):
         with pytest.raises(ConfigError, match=said):
             options_of(settings(*arguments))
 
 
-def test_an_interrupt_is_told_and_is_no_fault(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupt_is_told_and_is_no_fault(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     class Interrupted:
         TEXT = "it is stopped"
 

@@ -36,7 +36,9 @@ def logs(partition: Partition, *, is_there: bool = False) -> MarkerLogs:
         assert (name.local, index) == ("t", 0)
         return is_there
 
-    return MarkerLogs(names, cast(Any, {names.parse("t").partition(0): partition}), cast(Any, None), cast(Any, None), has_partition)
+    return MarkerLogs(
+        names, cast(Any, {names.parse("t").partition(0): partition}), cast(Any, None), cast(Any, None), has_partition
+    )
 
 
 @pytest.mark.parametrize("opened", [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
@@ -56,4 +58,6 @@ async def test_a_partition_that_can_not_be_opened_does_not_tell_whether_its_topi
 
 async def test_one_that_a_broker_does_not_know_is_there_if_the_admin_api_has_it() -> None:
     with pytest.raises(Unavailable, match="t-0 can't be opened now"):
-        await logs(Partition(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), is_there=True).append_marker(("t", 0), MARKER, 1, 5.0)
+        await logs(Partition(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), is_there=True).append_marker(
+            ("t", 0), MARKER, 1, 5.0
+        )

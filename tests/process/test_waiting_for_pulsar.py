@@ -40,7 +40,9 @@ def waited(monkeypatch: pytest.MonkeyPatch, *findings: list[Finding], once: bool
     return seconds
 
 
-def test_a_cluster_that_is_not_there_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_cluster_that_is_not_there_yet_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     looks = int(1.5 * SAY_SECONDS / LOOK_SECONDS)
     with caplog.at_level(logging.WARNING):
         assert waited(monkeypatch, *[[AWAY]] * looks, [DOUBTFUL]) == looks * LOOK_SECONDS

@@ -24,11 +24,18 @@ def config(**settings: str) -> Config:
 
 def test_each_worker_has_a_node_id_and_ports_of_its_own() -> None:
     given = config(
-        kafka__listen="0.0.0.0:9092", kafka__advertised="kafka.example:19092", kafka__node_id="3",
-        control__listen="127.0.0.1:7000", telemetry__metrics_listen="0.0.0.0:8000",
-    )  # fmt: skip
+        kafka__listen="0.0.0.0:9092",
+        kafka__advertised="kafka.example:19092",
+        kafka__node_id="3",
+        control__listen="127.0.0.1:7000",
+        telemetry__metrics_listen="0.0.0.0:8000",
+    )
     second = worker_config(given, 1, 4)
-    assert (second.kafka.node_id, second.kafka.listen, second.kafka.advertised) == (13, "0.0.0.0:9093", "kafka.example:19093")
+    assert (second.kafka.node_id, second.kafka.listen, second.kafka.advertised) == (
+        13,
+        "0.0.0.0:9093",
+        "kafka.example:19093",
+    )
     assert (second.control.listen, second.telemetry.metrics_listen) == ("127.0.0.1:7001", "0.0.0.0:8001")
     hosts = [replace(given, kafka=replace(given.kafka, node_id=node)) for node in range(3)]
     ids = {worker_config(host, number, 4).kafka.node_id for host in hosts for number in range(4)}
@@ -37,9 +44,13 @@ def test_each_worker_has_a_node_id_and_ports_of_its_own() -> None:
 
 def test_a_second_set_of_hosts_is_counted_from_its_base_on() -> None:
     given = config(
-        kafka__listen="0.0.0.0:9092", kafka__advertised="kafka:9092", kafka__node_id="1", kafka__node_id_base="100",
-        kafka__external_listen="0.0.0.0:9192", kafka__external_advertised="a.example:9192,b.example:9292",
-    )  # fmt: skip
+        kafka__listen="0.0.0.0:9092",
+        kafka__advertised="kafka:9092",
+        kafka__node_id="1",
+        kafka__node_id_base="100",
+        kafka__external_listen="0.0.0.0:9192",
+        kafka__external_advertised="a.example:9192,b.example:9292",
+    )
     base = {"KAFKA_SIDECAR_KAFKA__NODE_ID_BASE": "100"}  # a worker has the environment of its supervisor too
     told = [load(None, base | worker_environment(given, number, 3)).kafka for number in range(3)]
     assert [kafka.own_node_id for kafka in told] == [103, 104, 105]
@@ -48,9 +59,12 @@ def test_a_second_set_of_hosts_is_counted_from_its_base_on() -> None:
 
 def test_the_external_listener_of_a_worker_is_counted_up_too() -> None:
     given = config(
-        kafka__listen="0.0.0.0:9092", kafka__advertised="kafka:9092", kafka__node_id="1",
-        kafka__external_listen="0.0.0.0:9192", kafka__external_advertised="a.example:9192,b.example:9292",
-    )  # fmt: skip
+        kafka__listen="0.0.0.0:9092",
+        kafka__advertised="kafka:9092",
+        kafka__node_id="1",
+        kafka__external_listen="0.0.0.0:9192",
+        kafka__external_advertised="a.example:9192,b.example:9292",
+    )
     told = load(None, worker_environment(given, 2, 3))
     assert told == worker_config(given, 2, 3)
     assert (told.kafka.external_listen, told.kafka.external_advertised) == ("0.0.0.0:9194", "b.example:9294")
@@ -71,8 +85,16 @@ def test_what_a_worker_is_told_by_its_environment_is_its_configuration() -> None
         ({"groups__coordinate": "false"}, 2, "groups.coordinate is false, and workers are a fleet"),
         ({"kafka__listen": "127.0.0.1:0"}, 2, "give the first port"),
         ({"kafka__listen": "127.0.0.1:65535"}, 2, "must be below 65536"),
-        ({"control__listen": "127.0.0.1:9095"}, 4, "kafka.listen takes ports 9092 to 9095, and control.listen begins at 9095"),
-        ({"telemetry__metrics_listen": "0.0.0.0:9090"}, 3, "telemetry.metrics_listen takes ports 9090 to 9092, and kafka.listen begins"),
+        (
+            {"control__listen": "127.0.0.1:9095"},
+            4,
+            "kafka.listen takes ports 9092 to 9095, and control.listen begins at 9095",
+        ),
+        (
+            {"telemetry__metrics_listen": "0.0.0.0:9090"},
+            3,
+            "telemetry.metrics_listen takes ports 9090 to 9092, and kafka.listen begins",
+        ),
     ],
 )
 def test_what_can_not_be_shared_out_is_refused(settings: dict[str, str], workers: int, why: str) -> None:
@@ -119,7 +141,9 @@ async def starts(tmp_path: Path, number: int, count: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_worker_that_ends_is_started_again_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_ends_is_started_again_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(module, "LONGEST_PAUSE", 0.02)
     running = asyncio.create_task(supervisor(tmp_path, {}, {"STATUS": "3"}).run())
@@ -142,10 +166,14 @@ async def test_all_are_stopped_once_and_the_worst_status_is_told(tmp_path: Path)
     for _ in range(2):  # as terminals and service managers do
         os.kill(os.getpid(), signal.SIGTERM)
     assert await asyncio.wait_for(running, 10) == 1
-    assert [(tmp_path / str(number)).read_text() for number in range(3)] == ["xend"] * 3, "no signal has made them hurry"
+    assert [(tmp_path / str(number)).read_text() for number in range(3)] == ["xend"] * 3, (
+        "no signal has made them hurry"
+    )
 
 
-async def test_a_worker_that_can_not_start_again_does_not_end_those_that_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_can_not_start_again_does_not_end_those_that_serve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its port is taken, say: after they have run for a while it is no wrong setting."""
     monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(module, "RAN_SECONDS", 0.0)
@@ -157,7 +185,9 @@ async def test_a_worker_that_can_not_start_again_does_not_end_those_that_serve(t
     assert await asyncio.wait_for(running, 10) in (0, 2)
 
 
-async def test_a_worker_for_which_there_is_no_memory_at_the_moment_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_for_which_there_is_no_memory_at_the_moment_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
     start, tries = asyncio.create_subprocess_exec, 0
 

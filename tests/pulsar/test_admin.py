@@ -48,7 +48,9 @@ def admin(urls: str, answer: Answer) -> PulsarAdmin:
 
 
 def response(status: int, body: object = None, **headers: str) -> Response:
-    return Response(status, {"content-type": "application/json", **headers}, b"" if body is None else json.dumps(body).encode())
+    return Response(
+        status, {"content-type": "application/json", **headers}, b"" if body is None else json.dumps(body).encode()
+    )
 
 
 def page(text: str, kind: str = "text/html") -> Response:
@@ -114,7 +116,9 @@ async def test_a_404_does_not_count_where_nothing_else_is_heard() -> None:
         await admin("http://one", answer).topics.is_partitioned("persistent://public/default/t")
 
 
-@pytest.mark.parametrize("clusters", [response(503), response(429), response(302), page("welcome"), response(200, {"no": "list"})])
+@pytest.mark.parametrize(
+    "clusters", [response(503), response(429), response(302), page("welcome"), response(200, {"no": "list"})]
+)
 async def test_a_404_does_not_count_where_no_clusters_are_listed(clusters: Response) -> None:
     client = admin("http://one", lambda request: clusters if request.url.endswith("/clusters") else response(404))
     with pytest.raises(Unavailable):
@@ -181,7 +185,11 @@ async def test_statuses_are_errors_by_what_can_be_done_about_them(status: int, k
 
 @pytest.mark.parametrize(
     "reason",
-    [f"Can't find owner for topic {TOPIC}", f"Failed to find ownership for topic:{TOPIC}", "Failed to find ownership for ServiceUnit:b"],
+    [
+        f"Can't find owner for topic {TOPIC}",
+        f"Failed to find ownership for topic:{TOPIC}",
+        "Failed to find ownership for ServiceUnit:b",
+    ],
 )
 async def test_a_topic_that_moves_is_asked_for_again(reason: str) -> None:
     """412 is final elsewhere. Here it told producers that Pulsar's policies refuse what they write."""
@@ -254,7 +262,8 @@ def test_other_names_are_one_part_of_the_path(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "reason"), [(415, "HTTP 415 Unsupported Media Type"), (400, "Cannot deserialize value of type `int` from Object value")]
+    ("status", "reason"),
+    [(415, "HTTP 415 Unsupported Media Type"), (400, "Cannot deserialize value of type `int` from Object value")],
 )
 async def test_a_broker_that_keeps_no_properties_of_topics_is_named(status: int, reason: str) -> None:
     client = admin("http://one", lambda _: response(status, {"reason": reason}))
@@ -287,7 +296,9 @@ async def test_the_ledgers_of_a_topic_are_told_with_what_is_in_them(
 ) -> None:
     listed = [{"ledgerId": ledger, "entries": entries, "size": 10 * entries} for ledger, entries in ledgers]
     stats = {"ledgers": listed, "currentLedgerEntries": open_entries, "currentLedgerSize": 10 * open_entries}
-    found = await admin("http://one", lambda _: response(200, stats)).topics.log_stats("persistent://public/default/t-partition-0")
+    found = await admin("http://one", lambda _: response(200, stats)).topics.log_stats(
+        "persistent://public/default/t-partition-0"
+    )
     assert [(ledger.ledger, ledger.entries) for ledger in found.ledgers] == known
     assert found.empty_ledger == empty
 
@@ -296,7 +307,10 @@ async def test_the_ledgers_of_a_topic_are_told_with_what_is_in_them(
     "gone",
     [
         response(404, {"reason": "Message id not found"}),
-        response(500, {"reason": "Message: Message not found, the ledgerId does not belong to this topic or has been deleted"}),
+        response(
+            500,
+            {"reason": "Message: Message not found, the ledgerId does not belong to this topic or has been deleted"},
+        ),
     ],
     ids=["since 3.0", "before"],
 )

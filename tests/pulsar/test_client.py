@@ -89,7 +89,8 @@ async def test_a_lookup_that_fails_for_now_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "message", "kind"), [(11, "", TopicMissing), (4, "no", NotPermitted), (0, "Topic not found: t", TopicMissing)]
+    ("code", "message", "kind"),
+    [(11, "", TopicMissing), (4, "no", NotPermitted), (0, "Topic not found: t", TopicMissing)],
 )
 async def test_a_lookup_that_fails_for_good_is_not(code: int, message: str, kind: type[PulsarError]) -> None:
     def refuses(command: BaseCommand, link: Link) -> None:

@@ -45,7 +45,9 @@ def test_a_message_of_more_properties_than_anybody_gives_it_is_not_parsed(monkey
 
 
 @pytest.mark.parametrize("tag", [3, 4, 6, 7])
-def test_a_message_with_what_no_client_of_pulsar_writes_is_not_parsed(monkeypatch: pytest.MonkeyPatch, tag: int) -> None:
+def test_a_message_with_what_no_client_of_pulsar_writes_is_not_parsed(
+    monkeypatch: pytest.MonkeyPatch, tag: int
+) -> None:
     """protobuf passes over a group, and parses what stands behind it."""
     monkeypatch.setattr(messages, "LARGE_SINGLE", 10)
     metadata, data = of_one(1)

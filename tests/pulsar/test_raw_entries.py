@@ -86,7 +86,9 @@ class SlowLedger:
         self._later.cancel()
 
 
-async def test_a_reader_that_comes_from_a_ledger_at_hand_gets_through_a_slow_one(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_that_comes_from_a_ledger_at_hand_gets_through_a_slow_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.05)
     log, came = SlowLedger(0.3), 0
     while came < 2 and log.readers < 8:
@@ -151,10 +153,15 @@ def test_the_places_where_readers_wait_in_vain_are_bounded() -> None:
     assert len(patience._in_vain) == raw_entries.MOST_PLACES
 
 
-@pytest.mark.parametrize(("size", "at_once"), [(100, 256), (1024 * 1024, 16), (5 * 1024 * 1024, 3), (64 * 1024 * 1024, 1)])
+@pytest.mark.parametrize(
+    ("size", "at_once"), [(100, 256), (1024 * 1024, 16), (5 * 1024 * 1024, 3), (64 * 1024 * 1024, 1)]
+)
 async def test_fewer_entries_are_on_their_way_where_they_are_large(size: int, at_once: int) -> None:
     log = Endless(size)
-    for first in (FIRST_PERMITS, at_once):  # how large they are is known when the first has come, and to the next reader from its start
+    for first in (
+        FIRST_PERMITS,
+        at_once,
+    ):  # how large they are is known when the first has come, and to the next reader from its start
         log.granted.clear()
         async with aclosing(raw_entries_from(log, None, 256)) as entries:
             assert [(await anext(entries)).position.entry for _ in range(600)] == list(range(600))

@@ -214,7 +214,9 @@ async def test_draining_answers_what_is_begun_and_takes_nothing_more() -> None:
     assert client.seen == [b"a"]
 
 
-async def test_draining_an_idle_connection_ends_it_and_what_still_comes_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_draining_an_idle_connection_ends_it_and_what_still_comes_is_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(connection, "FAREWELL_SECONDS", 0.01)
     client = Client()
     client.connection.drain()

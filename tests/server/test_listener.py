@@ -102,13 +102,21 @@ async def test_idle_connections_are_closed() -> None:
     await server.drain(1)
 
 
-async def test_who_announces_a_request_and_sends_nothing_is_closed_when_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_announces_a_request_and_sends_nothing_is_closed_when_others_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("kafka_sidecar.server.connection.STALLED_SECONDS", 0.2)
     monkeypatch.setattr("kafka_sidecar.server.listener.SWEEP_SECONDS", 0.05)
     server = Listener(
-        NO_SERVICES, lambda _client, _frame: Work(b"!"), ByteBudget(1_000), AnswerShare(1_000),
-        max_request=900, max_connections=10, idle_seconds=60.0,
-     others_serve=lambda: False)  # fmt: skip
+        NO_SERVICES,
+        lambda _client, _frame: Work(b"!"),
+        ByteBudget(1_000),
+        AnswerShare(1_000),
+        max_request=900,
+        max_connections=10,
+        idle_seconds=60.0,
+        others_serve=lambda: False,
+    )
     port = await server.start("127.0.0.1", 0)
     silent, one = await asyncio.open_connection("127.0.0.1", port)
     one.write(struct.pack(">i", 900) + b"begins")
@@ -163,9 +171,16 @@ async def test_a_connection_that_was_made_while_the_process_stood_still_is_not_s
     """The kernel has accepted it, and its client has given the request up."""
     clock = [0.0]
     server = Listener(
-        NO_SERVICES, lambda _client, _frame: Work(b"!"), ByteBudget(1_000), AnswerShare(1_000), max_request=900, max_connections=10,
-        idle_seconds=60.0, others_serve=lambda: True, awake_clock=lambda: clock[0],
-    )  # fmt: skip
+        NO_SERVICES,
+        lambda _client, _frame: Work(b"!"),
+        ByteBudget(1_000),
+        AnswerShare(1_000),
+        max_request=900,
+        max_connections=10,
+        idle_seconds=60.0,
+        others_serve=lambda: True,
+        awake_clock=lambda: clock[0],
+    )
     port = await server.start("127.0.0.1", 0)
     clock[0] = STOOD_STILL_SECONDS + 1
     for is_answered in (False, False, True):

@@ -18,5 +18,6 @@
     mutants       planted faults that the simulation must find
     replaced      a method of the product that is another for a while
 
-Whatever is drawn is drawn from a stream that has a name (`chance`), so one decision does not depend on how often others were drawn.
+Whatever is drawn is drawn from a stream that has a name (`chance`), so one decision does not depend on how often others
+were drawn.
 """

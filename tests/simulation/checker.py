@@ -35,7 +35,9 @@ def check_told(history: History, reference: Reference) -> None:
     _check_order(reference)
     for offset, told in history.corrupt.items():
         if offset < reference.end and offset not in reference.unreadable:
-            raise Violation(f"{told} was told that offset {offset} can't be read, where {reference.values.get(offset)!r} is")
+            raise Violation(
+                f"{told} was told that offset {offset} can't be read, where {reference.values.get(offset)!r} is"
+            )
 
 
 def _check_acknowledged(history: History, places: Mapping[bytes, list[int]]) -> None:
@@ -52,7 +54,9 @@ def _check_acknowledged(history: History, places: Mapping[bytes, list[int]]) -> 
 
 
 def check_late(history: History, entries: Iterable[RawEntry]) -> None:
-    """What was acknowledged for a topic that was deleted meanwhile stands in that one, or in the one that has its name now."""
+    """What was acknowledged for a topic that was deleted meanwhile stands in that one, or in the one that has its name
+    now.
+    """
     places: dict[bytes, list[int]] = defaultdict(list)
     for entry in entries if history.acknowledged_late else ():
         for batch in batches_of(entry) if not entry.message_metadata.HasField("marker_type") else ():
@@ -61,7 +65,9 @@ def check_late(history: History, entries: Iterable[RawEntry]) -> None:
     for value, offsets in history.acknowledged_late.items():
         wrong = [offset for offset in offsets if offset not in places[value]]
         if wrong:
-            raise Violation(f"{value!r} was acknowledged at {wrong} for a topic that is deleted, and is at {places[value]}")
+            raise Violation(
+                f"{value!r} was acknowledged at {wrong} for a topic that is deleted, and is at {places[value]}"
+            )
 
 
 def _check_seen(history: History, seen: Seen, reference: Reference) -> None:
@@ -69,7 +75,12 @@ def _check_seen(history: History, seen: Seen, reference: Reference) -> None:
         expected = reference.values.get(offset)
         if offset in reference.strays:
             expected = None if value is None else reference.strays[offset]
-        is_left_out = value is None and seen is history.seen_committed and expected is not None and not history.is_for_all(expected)
+        is_left_out = (
+            value is None
+            and seen is history.seen_committed
+            and expected is not None
+            and not history.is_for_all(expected)
+        )
         if offset >= reference.end or expected == value or is_left_out:
             continue
         if expected is not None or not history.lost_its_reason(offset):
@@ -83,7 +94,9 @@ def _check_committed(history: History, reference: Reference, log_start: int) -> 
     for offset, value in reference.values.items():
         is_given = given.get(offset) is not None
         if offset >= log_start and is_given != history.is_for_all(value):
-            raise Violation(f"{value!r} at offset {offset} is {'' if is_given else 'not '}given to consumers of read_committed")
+            raise Violation(
+                f"{value!r} at offset {offset} is {'' if is_given else 'not '}given to consumers of read_committed"
+            )
 
 
 def _check_order(reference: Reference) -> None:

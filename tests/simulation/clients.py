@@ -31,15 +31,19 @@ IN_FLIGHT: Final = 5
 REQUEST_SECONDS: Final = 5.0
 # A request is answered so long after its time-out, at the latest.
 LATE_SECONDS: Final = 2.0
-# An end that is asked for is told within this, or that nobody knows it: a question waits for the one before, each takes up to 15 s.
+# An end that is asked for is told within this, or that nobody knows it: a question waits for the one before, each takes
+# up to 15 s.
 END_SECONDS: Final = 35.0
 RETRY_SECONDS: Final = 0.1
 RETRIABLE: Final = frozenset(
     {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.KAFKA_STORAGE_ERROR,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
-)  # fmt: skip
+)
 FATAL_READS: Final = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.KAFKA_STORAGE_ERROR})
 FETCH_BYTES: Final = 2_000
 FIRST_PRODUCER: Final = 100
@@ -58,7 +62,9 @@ class Sent:
 
 @dataclass(slots=True)
 class Connection:
-    """A sidecar's side of it, as far as it decides what is appended (see `a00_produce`). A client has one for all partitions."""
+    """A sidecar's side of it, as far as it decides what is appended (see `a00_produce`). A client has one for all
+    partitions.
+    """
 
     life: int  # of the sidecar
     refused: RefusedBatches = field(default_factory=RefusedBatches)
@@ -67,7 +73,7 @@ class Connection:
 
     def append(
         self, node: Node, data: bytes, now: float, verification: Verification | None, *, is_sent_away: bool = False
-    ) -> asyncio.Future[Verdict]:  # fmt: skip
+    ) -> asyncio.Future[Verdict]:
         outcome = Outcome()
         header, partition, name = read_produced(data), node.current(), node.topic.name
         behind = self.refused.before(name, header.producer_id, header.producer_epoch, header.base_sequence, now)
@@ -113,9 +119,13 @@ class Network:
     """How clients reach the sidecars."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, nodes: Sequence[Node], chance: Chance, bounds: Bounds,
+        self,
+        loop: asyncio.AbstractEventLoop,
+        nodes: Sequence[Node],
+        chance: Chance,
+        bounds: Bounds,
         connections: dict[tuple[str, str], Connection],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.loop = loop
         self.nodes = nodes
         self._chance = chance
@@ -191,7 +201,9 @@ async def produce(
         if node.life != connection.life or not connection.is_open:
             break
         now, is_sent_away = network.loop.time(), network.sends_away(client)
-        results.append(node.run(partial(connection.append, node, sent.data, now, verification, is_sent_away=is_sent_away)))
+        results.append(
+            node.run(partial(connection.append, node, sent.data, now, verification, is_sent_away=is_sent_away))
+        )
         if len(results) % 2:
             await network.way(client)
     if results:
@@ -214,15 +226,21 @@ async def produce(
     return told
 
 
-def without_answer(client: Client, window: Sequence[Sent], told: Sequence[Answer | None], history: History, generation: int) -> list[Sent]:
-    """Those that have to be sent again, of what was sent to a generation of the topic. What a producer may not be told is a violation."""
+def without_answer(
+    client: Client, window: Sequence[Sent], told: Sequence[Answer | None], history: History, generation: int
+) -> list[Sent]:
+    """Those that have to be sent again, of what was sent to a generation of the topic. What a producer may not be told
+    is a violation.
+    """
     kept: list[Sent] = []
     for sent, answer in zip(window, told, strict=True):
         if answer is not None and answer[0] is ErrorCode.NONE:
             history.acknowledge(sent.values, answer[1], generation)
             continue
         if answer is not None and answer[0] not in RETRIABLE and not kept and generation == history.generation:
-            raise Violation(f"{client.name}: the oldest batch without an answer, {sent.values[0]!r}, is told {answer[0].name}")
+            raise Violation(
+                f"{client.name}: the oldest batch without an answer, {sent.values[0]!r}, is told {answer[0].name}"
+            )
         kept.append(sent)
     return kept
 
@@ -239,12 +257,16 @@ async def idempotent_producer(network: Network, client: Client, number: int, his
         begins_anew = generation != history.generation
         if begins_anew:
             generation, window = history.generation, []
-        if begins_anew or (not window and written and network.new_epochs and draw.random() < network.new_epochs):  # KIP-360
+        if begins_anew or (
+            not window and written and network.new_epochs and draw.random() < network.new_epochs
+        ):  # KIP-360
             epoch, sequence = epoch + 1, 0
             history.begun_in[producer_id, epoch] = generation
         while left and len(window) < IN_FLIGHT:
             values = [b"%d/%d" % (producer_id, written + place) for place in range(draw.randint(1, 3))]
-            window.append(Sent(values, batch(*values, producer_id=producer_id, epoch=epoch, sequence=sequence), sequence))
+            window.append(
+                Sent(values, batch(*values, producer_id=producer_id, epoch=epoch, sequence=sequence), sequence)
+            )
             sequence, written, left = sequence + len(values), written + len(values), left - 1
         told = await produce(network, client, window)
         if network.loop.time() < network.still_until:
@@ -252,7 +274,9 @@ async def idempotent_producer(network: Network, client: Client, number: int, his
             await network.while_still()
         history.counts["produce"] += len(window)
         window = without_answer(client, window, told, history, generation)
-        if window and patience.random() < network.gives_up:  # delivery.timeout.ms: the application is told that these failed
+        if (
+            window and patience.random() < network.gives_up
+        ):  # delivery.timeout.ms: the application is told that these failed
             history.give_up([value for sent in window for value in sent.values])
             window, epoch, sequence = [], epoch + 1, 0
             history.begun_in[producer_id, epoch] = generation
@@ -340,9 +364,13 @@ class ReadCommitted(Isolation):
 
 
 class Consumer:
-    """It reads on, through any sidecar, and now and then from an older offset. What it finds must be the same for ever."""
+    """It reads on, through any sidecar, and now and then from an older offset. What it finds must be the same for
+    ever.
+    """
 
-    def __init__(self, network: Network, client: Client, history: History, chance: Chance, isolation: Isolation) -> None:
+    def __init__(
+        self, network: Network, client: Client, history: History, chance: Chance, isolation: Isolation
+    ) -> None:
         self._network = network
         self._client = client
         self._history = history
@@ -361,14 +389,20 @@ class Consumer:
                 await self._ask_end(node)
             await self.read_through(node, 1.0)
             # While nobody writes it looks now and then.
-            await asyncio.sleep(self._draw.choice((0.001, 0.01, 0.2)) if self._network.quiet_for < IDLE_SECONDS else IDLE_SECONDS)
+            await asyncio.sleep(
+                self._draw.choice((0.001, 0.01, 0.2)) if self._network.quiet_for < IDLE_SECONDS else IDLE_SECONDS
+            )
 
     async def _ask_end(self, node: Node) -> None:
         """ListOffsets: what was acknowledged to anybody before it was asked is before the end."""
         partition = node.current()
         opened_in = node.opened_in
         opened = node.begin(partition.opened())
-        if not await ends(opened, REQUEST_SECONDS) or opened.result() is not ErrorCode.NONE or not self._is_of_now(opened_in):
+        if (
+            not await ends(opened, REQUEST_SECONDS)
+            or opened.result() is not ErrorCode.NONE
+            or not self._is_of_now(opened_in)
+        ):
             return
         acknowledged, generation = self._history.end, self._history.generation
         life, asked_at, written = node.life, self._network.loop.time(), node.written_to
@@ -379,12 +413,18 @@ class Consumer:
         if not asked.done() and node.owes_an_answer(life, asked_at):
             raise Violation(f"{node.name} does not say within {END_SECONDS:.0f} s where the log ends")
         if is_answered and asked.result() < acknowledged:
-            raise Violation(f"{node.name} says that the log ends at {asked.result()}, and {acknowledged} were acknowledged before")
+            raise Violation(
+                f"{node.name} says that the log ends at {asked.result()}, and {acknowledged} were acknowledged before"
+            )
         if is_answered and asked.result() > max(written, node.written_to):
-            raise Violation(f"{node.name} says that the log ends at {asked.result()}, and {node.written_to} were written")
+            raise Violation(
+                f"{node.name} says that the log ends at {asked.result()}, and {node.written_to} were written"
+            )
 
     def _is_of_now(self, opened_in: int) -> bool:
-        """Whether what a sidecar has opened is the topic that has the name now. It may not know yet that there is another."""
+        """Whether what a sidecar has opened is the topic that has the name now. It may not know yet that there is
+        another.
+        """
         if self._generation != self._history.generation:
             self._generation, self.offset = self._history.generation, 0
         return opened_in == self._generation
@@ -410,7 +450,11 @@ class Consumer:
                 return
             values = isolation.values(partition, self.offset, run)
             await self._network.way(self._client)
-            if node.life == life and not self._network.loses_answer(self._client) and self._generation == self._history.generation:
+            if (
+                node.life == life
+                and not self._network.loses_answer(self._client)
+                and self._generation == self._history.generation
+            ):
                 self._take(run, values, node)
 
     def _take_error(self, error: ErrorCode, partition: Partition) -> None:

@@ -113,7 +113,9 @@ class DrawnWay:
     def refusal(self) -> Refusal | None:
         if self._conduct.is_calm or self._draw.random() >= self._conduct.bounds.refused_sends:
             return None
-        is_alone = self._draw.random() < 0.5  # Producer.checkAndStartPublish: a wrong checksum is of no other entry's concern
+        is_alone = (
+            self._draw.random() < 0.5
+        )  # Producer.checkAndStartPublish: a wrong checksum is of no other entry's concern
         return Refusal(CHECKSUM_ERROR if is_alone else REFUSED, "scripted", ends_writer=not is_alone)
 
     def loses_receipt(self) -> bool:

@@ -34,25 +34,37 @@ from tests.simulation.topic import SimulatedTopic
 AWAY_ROLLS: Final = (0.05, 0.1, 0.2, 0.4)
 AWAY_TRIMS: Final = 0.9
 AWAY_ENDS: Final = 0.5  # its connections
-# The same while producers stand still, and when sidecars close the partition before retention takes the ledger, and behind that.
+# The same while producers stand still, and when sidecars close the partition before retention takes the ledger, and
+# behind that.
 AGES_ROLL: Final = 0.05
 AGES_TRIM: Final = 0.75
 AGES_CLOSE: Final = (0.02, 0.06, 0.2)
 AGES_END: Final = (0.3, 0.8, 0.9)
-# Until a sidecar hears that a topic was made anew, or that its configs have changed. The sidecar that did it knows at once.
+# Until a sidecar hears that a topic was made anew, or that its configs have changed. The sidecar that did it knows at
+# once.
 HEARD_OF_SECONDS: Final = (0.0, 0.5, 5.0)
 GZIP: Final = 1
 CONFIGS: Final = (
-    LogConfig(), LogConfig(PULSAR), LogConfig(PULSAR, compression=GZIP),
-    LogConfig(KAFKA, compression=GZIP), LogConfig(KAFKA, log_append_time=True),
-)  # fmt: skip
+    LogConfig(),
+    LogConfig(PULSAR),
+    LogConfig(PULSAR, compression=GZIP),
+    LogConfig(KAFKA, compression=GZIP),
+    LogConfig(KAFKA, log_append_time=True),
+)
 
 
 class Faults:
     def __init__(
-        self, plan: Plan, loop: SimulatedLoop, chance: Chance, topic: SimulatedTopic, kept: SnapshotLog, nodes: list[Node],
-        network: Network, history: History,
-    ) -> None:  # fmt: skip
+        self,
+        plan: Plan,
+        loop: SimulatedLoop,
+        chance: Chance,
+        topic: SimulatedTopic,
+        kept: SnapshotLog,
+        nodes: list[Node],
+        network: Network,
+        history: History,
+    ) -> None:
         self.struck: Counter[FaultKind] = Counter()
         self.deleting: list[asyncio.Task[None]] = []
         self.entries_before: list[RawEntry] = []  # of the topics that had the name before
@@ -64,7 +76,9 @@ class Faults:
         self._nodes = nodes
         self._network = network
         self._history = history
-        self._awaited: set[bytes] = set()  # values in ledgers that retention takes, of which a client may send the batch again
+        self._awaited: set[bytes] = (
+            set()
+        )  # values in ledgers that retention takes, of which a client may send the batch again
         self._natives = 0  # entries
         self._starts: list[int] = []  # where the log began after each time that retention took something
 
@@ -171,13 +185,19 @@ class Faults:
 
         What was kept counts as long as nothing behind it is gone (ADR 21).
         """
-        self._awaited = {value for value in (*self._awaited, *self._values_of_the_first_ledger()) if not self._history.is_settled(value)}
+        self._awaited = {
+            value
+            for value in (*self._awaited, *self._values_of_the_first_ledger())
+            if not self._history.is_settled(value)
+        }
         if self._all_have_begun and (not (self._awaited or self._would_begin_with_what_is_hidden()) or self._is_kept()):
             self._topic.trim()
             self._starts.append(self._topic.trimmed)
 
     def _is_kept(self) -> bool:
-        """Whether what was kept of producers covers all of the first ledger, and who opens the log behind it sees that (ADR 21)."""
+        """Whether what was kept of producers covers all of the first ledger, and who opens the log behind it sees that
+        (ADR 21).
+        """
         stats = self._topic.stats_now()
         falsely = ledgers_that_begin_falsely(self._topic.entries)
         if stats.first is None or any(one.ledger in falsely for one in stats.ledgers[1:2]):
@@ -193,7 +213,9 @@ class Faults:
         return any(extent.covers(covered) for extent in found if extent is not None)
 
     def _would_begin_with_what_is_hidden(self) -> bool:
-        """Whether the first batch that is left of a producer would be one that all folds hide, and that comes again (ADR 21)."""
+        """Whether the first batch that is left of a producer would be one that all folds hide, and that comes again
+        (ADR 21).
+        """
         counted = fold(self._topic.entries, self._history.is_stray).values
         present, firsts = self._topic.present, dict[int, Batch]()
         for entry in present:
@@ -214,7 +236,9 @@ class Faults:
 
     @property
     def _all_have_begun(self) -> bool:
-        """Whether each producer has written. Who can't for as long as retention lasts begins in a log of which nobody knows the past."""
+        """Whether each producer has written. Who can't for as long as retention lasts begins in a log of which nobody
+        knows the past.
+        """
         begun = {value.split(b"/")[0] for value in self._history.acknowledged}
         having_ids = [*self._plan.of_kind(ClientKind.IDEMPOTENT), *self._plan.of_kind(ClientKind.TRANSACTIONAL)]
         return len([one for one in begun if not one.startswith(WITHOUT_ID)]) == len(having_ids)
@@ -261,4 +285,6 @@ def _has_no_reason(entries: Sequence[RawEntry], offset: int, counted: Mapping[in
     hidden = next((batch for batch in left if batch.offset <= offset < batch.offset + batch.count), None)
     if hidden is None or hidden.producer < 0:
         return False
-    return not any(one.offset in counted for one in left if one.producer == hidden.producer and one.offset < hidden.offset)
+    return not any(
+        one.offset in counted for one in left if one.producer == hidden.producer and one.offset < hidden.offset
+    )

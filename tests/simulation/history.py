@@ -34,13 +34,17 @@ class Seen:
 
 @dataclass(slots=True)
 class History:
-    """What clients did to the topic that has the name now. What they did to a topic before it is judged when that is deleted."""
+    """What clients did to the topic that has the name now. What they did to a topic before it is judged when that is
+    deleted.
+    """
 
     generation: int = 0  # how often the topic was made anew
     acknowledged: dict[bytes, list[int]] = field(default_factory=dict)  # offsets told, by value
     acknowledged_late: dict[bytes, list[int]] = field(default_factory=dict)  # what was sent to a topic that is deleted
     acknowledged_before: set[bytes] = field(default_factory=set)  # of the topics that had the name before
-    begun_in: dict[tuple[int, int], int] = field(default_factory=dict)  # in which generation a producer began an epoch; else in the first
+    begun_in: dict[tuple[int, int], int] = field(
+        default_factory=dict
+    )  # in which generation a producer began an epoch; else in the first
     seen: Seen = field(default_factory=Seen)
     seen_committed: Seen = field(default_factory=Seen)
     committed: dict[bytes, None] = field(default_factory=dict)  # of transactions
@@ -51,7 +55,8 @@ class History:
     counts: Counter[str] = field(default_factory=Counter)
     end: int = 0  # behind all that was acknowledged so far
     low_watermark: int = 0  # the greatest that DeleteRecords was told
-    # Whether retention has taken all that tells why the batch at an offset is hidden. It may be shown from then on (ADR 21).
+    # Whether retention has taken all that tells why the batch at an offset is hidden. It may be shown from then on (ADR
+    # 21).
     lost_its_reason: Callable[[int], bool] = lambda _: False
 
     @property
@@ -93,7 +98,9 @@ class History:
 
     def is_settled(self, value: bytes) -> bool:
         """Whether its producer does not send it again."""
-        return any(value in settled for settled in (self.acknowledged, self.aborted, self.acknowledged_before, self.given_up))
+        return any(
+            value in settled for settled in (self.acknowledged, self.aborted, self.acknowledged_before, self.given_up)
+        )
 
     def is_for_all(self, value: bytes) -> bool:
         """Whether consumers of read_committed are to be given it."""
@@ -103,7 +110,9 @@ class History:
         """The last stable offset of any sidecar stands before all that is undecided, and is left in the log."""
         first = min((offset for offset in self.undecided.values() if offset >= log_start), default=last_stable_offset)
         if last_stable_offset > first:
-            raise Violation(f"the last stable offset is {last_stable_offset} for {by}, and what is undecided begins at {first}")
+            raise Violation(
+                f"the last stable offset is {last_stable_offset} for {by}, and what is undecided begins at {first}"
+            )
 
     def see(self, offset: int, value: bytes | None, by: str) -> None:
         self.seen.see(offset, value, by, self.lost_its_reason)

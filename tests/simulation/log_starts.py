@@ -27,5 +27,7 @@ class LogStarts:
         known = self._topic.start_moved_to
         self._topic.start_moved_to = moved if known is None else max(known, moved)
         for node in self._nodes:
-            self._topic.loop.call_later(self._draw.choice((0.001, 0.02, 1.0)), node.on_start_moved, moved, context=NOBODYS)
+            self._topic.loop.call_later(
+                self._draw.choice((0.001, 0.02, 1.0)), node.on_start_moved, moved, context=NOBODYS
+            )
         await asyncio.sleep(1.0)  # whoever put it hears of it as well

@@ -1,7 +1,7 @@
 """A loop in virtual time. When nothing is left to do now, it is the time of the next timer.
 
-Each callback belongs to the process in whose context it was made. A process that stands still gets its callbacks when it goes on, all at
-once; those of a process that was killed are dropped.
+Each callback belongs to the process in whose context it was made. A process that stands still gets its callbacks when
+it goes on, all at once; those of a process that was killed are dropped.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class Process:
     def __init__(self) -> None:
         self.life = Life.RUNNING
         self.held: deque[asyncio.Handle] = deque()
-        self.tasks: dict[asyncio.Task[Any], None] = {}  # also when nobody else refers to them: what dies when is not for Python to decide
+        self.tasks: dict[
+            asyncio.Task[Any], None
+        ] = {}  # also when nobody else refers to them: what dies when is not for Python to decide
 
 
 PROCESS: Final[ContextVar[Process | None]] = ContextVar("PROCESS", default=None)

@@ -59,9 +59,16 @@ class Node:
         name = f"kafka-sidecar-{sidecar.name}-{self._opened}"
         limits = PartitionLimits(replay_entries=bounds.replay_entries, batches_per_entry=bounds.batches_per_entry)
         return Partition(
-            self.topic.name, self.topic.seen_by(name, sidecar.context), name, sidecar.indexes, limits, sidecar.failures, sidecar.memory,
-            sidecar.clock, self._ask_ended,
-        )  # fmt: skip
+            self.topic.name,
+            self.topic.seen_by(name, sidecar.context),
+            name,
+            sidecar.indexes,
+            limits,
+            sidecar.failures,
+            sidecar.memory,
+            sidecar.clock,
+            self._ask_ended,
+        )
 
     def on_start_moved(self, moved: MovedStart) -> None:
         """A client has deleted records, through whichever sidecar."""
@@ -75,7 +82,9 @@ class Node:
             self._soon(lambda partition: partition.set_config(config))
 
     def on_remade(self) -> None:
-        """It has become known here that the topic is another one, as the catalog tells (`PartitionTable.forget_topics`)."""
+        """It has become known here that the topic is another one, as the catalog tells
+        (`PartitionTable.forget_topics`).
+        """
         if self.opened_in != self.topic.generation:
             self._soon(Partition.close)
 

@@ -51,14 +51,23 @@ from tests.support.partitions import append
 LAST_PRODUCER: Final = 7_000_000
 # At the log's start, until what was moved is known everywhere.
 LOOKS: Final = 30
-ISOLATION: Final[Mapping[ClientKind, Isolation]] = {ClientKind.CONSUMER: ReadUncommitted(), ClientKind.COMMITTED: ReadCommitted()}
+ISOLATION: Final[Mapping[ClientKind, Isolation]] = {
+    ClientKind.CONSUMER: ReadUncommitted(),
+    ClientKind.COMMITTED: ReadCommitted(),
+}
 
 
 class PartitionRun:
     def __init__(
-        self, plan: Plan, number: int, loop: SimulatedLoop, chance: Chance, kept: SnapshotLog, sidecars: Sequence[Sidecar],
+        self,
+        plan: Plan,
+        number: int,
+        loop: SimulatedLoop,
+        chance: Chance,
+        kept: SnapshotLog,
+        sidecars: Sequence[Sidecar],
         connections: dict[tuple[str, str], Connection],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`plan`: what concerns this partition."""
         self.history = History()
         self.topic = SimulatedTopic(loop, chance, plan.bounds, f"t-partition-{number}")
@@ -77,7 +86,9 @@ class PartitionRun:
         return Node(sidecar, self.topic, lambda producers: self._coordinator.ended(producers))
 
     def _write_before(self) -> None:
-        """In order, by a writer that learns now and then how far the log has come: up to five batches of a producer are on their way."""
+        """In order, by a writer that learns now and then how far the log has come: up to five batches of a producer are
+        on their way.
+        """
         draw = self._chance.of("before")
         known: dict[int, tuple[Position, KnownProducer]] = {}
         for sequence in range(self._plan.bounds.written_before):
@@ -86,10 +97,14 @@ class PartitionRun:
                 if number not in known or known[number][1].last_sequence < sequence - IN_FLIGHT or draw.random() < 0.3:
                     last = self.topic.entries[-1].position if self.topic.entries else BEFORE_ALL
                     known[number] = last, KnownProducer(0, sequence - 1) if sequence else UNKNOWN_PRODUCER
-                metadata = MessageMetadata(producer_name=b"kafka-sidecar-before", sequence_id=len(self.topic.entries), publish_time=1)
+                metadata = MessageMetadata(
+                    producer_name=b"kafka-sidecar-before", sequence_id=len(self.topic.entries), publish_time=1
+                )
                 metadata.MergeFromString(KAFKA.fields)
                 metadata.properties.add(key=BASIS_PROPERTY, value=Basis(known[number][0], [known[number][1]]).encode())
-                self.topic.append(metadata, 1, batch(value, producer_id=FIRST_PRODUCER + number, epoch=0, sequence=sequence))
+                self.topic.append(
+                    metadata, 1, batch(value, producer_id=FIRST_PRODUCER + number, epoch=0, sequence=sequence)
+                )
                 self.history.acknowledge([value], self.topic.index, 0)
                 if len(self.topic.entries) % 16 == 0:
                     self.topic.roll()
@@ -117,7 +132,9 @@ class PartitionRun:
             case ClientKind.IDEMPOTENT:
                 await idempotent_producer(self.network, client, number, self.history, self._chance)
             case ClientKind.TRANSACTIONAL:
-                await TransactionalProducer(self.network, self._coordinator, client, number, self.history, self._chance).run()
+                await TransactionalProducer(
+                    self.network, self._coordinator, client, number, self.history, self._chance
+                ).run()
             case ClientKind.FORGETFUL:
                 await forgetful_producer(self.network, client, self.history, self._chance)
             case _:
@@ -164,13 +181,19 @@ class PartitionRun:
         for node in reversed(self._nodes):
             await self._check_start(node)
             for kind in ISOLATION if self._plan.of_kind(ClientKind.TRANSACTIONAL) else (ClientKind.CONSUMER,):
-                await self._read_through(node, self._consumer(Client(f"last-{kind}-{node.name}", kind), ISOLATION[kind]))
+                await self._read_through(
+                    node, self._consumer(Client(f"last-{kind}-{node.name}", kind), ISOLATION[kind])
+                )
 
     async def _check_start(self, node: Node) -> None:
         """Every sidecar says where the log begins."""
         told: int | None = None
-        if max(self._first_readable, self._log_start) < self.history.low_watermark:  # there may be markers before the first record
-            raise Violation(f"the log begins at {self._log_start}, and DeleteRecords was told {self.history.low_watermark}")
+        if (
+            max(self._first_readable, self._log_start) < self.history.low_watermark
+        ):  # there may be markers before the first record
+            raise Violation(
+                f"the log begins at {self._log_start}, and DeleteRecords was told {self.history.low_watermark}"
+            )
         for _ in range(LOOKS):
             opened = node.begin(node.current().opened())
             if await ends(opened, PATIENCE_SECONDS) and opened.result() is ErrorCode.NONE:
@@ -192,7 +215,9 @@ class PartitionRun:
             await asyncio.sleep(0.1)
 
     async def go_on_in_peace(self, sidecars: Sequence[Sidecar]) -> None:
-        """Each opens the partition, appends a batch, and closes it. Who opens it next goes on from its end, whatever was kept before."""
+        """Each opens the partition, appends a batch, and closes it. Who opens it next goes on from its end, whatever
+        was kept before.
+        """
         if not self._plan.bounds.keeps:
             return
         for number, sidecar in enumerate(sidecars):
@@ -201,15 +226,20 @@ class PartitionRun:
             await self._append_one(node, LAST_PRODUCER, number)
             await asyncio.wait(node.run(node.current().close) or {asyncio.ensure_future(asyncio.sleep(0))})
         prefix = b"producer-states:%b\0" % self.topic.name.encode()
-        extents = [extent for key in self._kept.values() if key.startswith(prefix) and (extent := extent_in(key)) is not None]
+        extents = [
+            extent for key in self._kept.values() if key.startswith(prefix) and (extent := extent_in(key)) is not None
+        ]
         began = min((self._began(one) for one in extents), default=None)
         surest = max((one.last for one in extents if self._began(one) == began), default=None)
         if surest != self.topic.entries[-1].position and not ledgers_that_begin_falsely(self.topic.entries):
-            raise Violation(f"what is kept of producers goes to {surest}, and the log to {self.topic.entries[-1].position}: {extents}")
+            raise Violation(
+                f"what is kept of producers goes to {surest}, and the log to {self.topic.entries[-1].position}: "
+                f"{extents}"
+            )
 
     def _began(self, extent: Extent) -> Position:
-        """An entry that nobody can read does not say whether it is the first that was ever written. Where it is, who begins with it
-        knows as much as who saw the log empty.
+        """An entry that nobody can read does not say whether it is the first that was ever written. Where it is, who
+        begins with it knows as much as who saw the log empty.
         """
         first, *_ = self.topic.entries
         if extent.began is None or (self.topic.present[0] is first and extent.began <= first.position):
@@ -219,7 +249,9 @@ class PartitionRun:
     async def _append_one(self, node: Node, producer: int, sequence: int) -> None:
         value = b"%d/%d" % (producer, sequence)
         for _ in range(LOOKS):
-            appended = node.begin(append(node.current(), batch(value, producer_id=producer, epoch=0, sequence=sequence), REQUEST_SECONDS))
+            appended = node.begin(
+                append(node.current(), batch(value, producer_id=producer, epoch=0, sequence=sequence), REQUEST_SECONDS)
+            )
             if await ends(appended, PATIENCE_SECONDS) and appended.result().error is ErrorCode.NONE:
                 return
             await asyncio.sleep(1.0)

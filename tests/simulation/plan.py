@@ -27,7 +27,8 @@ AGES_SECONDS: Final = 25.0
 PATIENCE_SECONDS: Final = 600.0
 # Faults come while clients are at work.
 BUSY_SECONDS: Final = 30.0
-# A batch without a producer that lands so many entries behind its second try is told by those alone that have seen both (ADR 3).
+# A batch without a producer that lands so many entries behind its second try is told by those alone that have seen both
+# (ADR 3).
 LATE_ENTRIES: Final = 64
 
 
@@ -43,7 +44,8 @@ class FaultKind(StrEnum):
     TRIM = "trim"  # retention takes the oldest ledger, if it is not the last one
     DELETE = "delete"  # a client deletes records: the log starts later, for all
     AWAY = "away"  # a sidecar stands still, and retention takes what it has not read
-    AGES = "ages"  # producers stand still; retention takes what they wrote last; sidecars close the partition, or are killed
+    # Producers stand still; retention takes what they wrote last; sidecars close the partition, or are killed
+    AGES = "ages"
     CONFIG = "config"  # the topic's configs change: the format of its entries, say
     REMAKE = "remake"  # the topic is deleted, and another of the same name is made
     NATIVE = "native"  # another program writes entries that some can read, and nobody can count
@@ -92,14 +94,17 @@ class Bounds:
     refused_sends: float = 0.0
     slow_stores: float = 0.0  # of entries, for which bookies take seconds
     failed_questions: float = 0.0  # of the admin API, and requests to open
-    orphans: float = 0.0  # readers that subscribe to what the broker is closing, of those that come soon after an unload
+    # Readers that subscribe to what the broker is closing, of those that come soon after an unload
+    orphans: float = 0.0
     deduplicates: bool = False
     wastes_indexes: bool = False  # of entries that could not be added, as brokers before 2.9.2 do
     names_markers: bool = False  # as the last entry, as brokers before 3.3 do
     keeps: bool = True  # what sidecars know of producers
     lost_values: float = 0.05  # of what is kept
     failed_values: float = 0.0  # of questions for what is kept
-    too_far: int = replay.TOO_FAR_ENTRIES  # behind what is kept: they are read only where a sidecar may have written among them
+    too_far: int = (
+        replay.TOO_FAR_ENTRIES
+    )  # behind what is kept: they are read only where a sidecar may have written among them
     most_awake: int = MOST_AWAKE  # producers of a fold that are not packed
     flips: bool = False  # other partitions of the process take the room, and give it back
     expiry_ms: int = DAY_MS  # of producers
@@ -146,14 +151,27 @@ class Plan:
 
 _DRAWN_APART: Final = frozenset(
     {
-        FaultKind.MARK, FaultKind.QUIET, FaultKind.DELETE, FaultKind.AWAY, FaultKind.AGES, FaultKind.CONFIG, FaultKind.REMAKE,
+        FaultKind.MARK,
+        FaultKind.QUIET,
+        FaultKind.DELETE,
+        FaultKind.AWAY,
+        FaultKind.AGES,
+        FaultKind.CONFIG,
+        FaultKind.REMAKE,
         FaultKind.NATIVE,
     }
-)  # fmt: skip
+)
 
 
 # Faults of one partition. None of them ends or stops a process.
-_OF_ONE_PARTITION: Final = (FaultKind.CUT, FaultKind.UNLOAD, FaultKind.CRASH, FaultKind.ROLL, FaultKind.CLOSE, FaultKind.TRIM)
+_OF_ONE_PARTITION: Final = (
+    FaultKind.CUT,
+    FaultKind.UNLOAD,
+    FaultKind.CRASH,
+    FaultKind.ROLL,
+    FaultKind.CLOSE,
+    FaultKind.TRIM,
+)
 TWO_PARTITIONS: Final = 0.3
 WITH_NATIVES: Final = 0.25
 
@@ -162,7 +180,8 @@ WITH_NATIVES: Final = 0.25
 class Swarm:
     """How plans are drawn: some have one kind of fault alone."""
 
-    # Markers have known faults left (docs/adr/0023-a-log-of-markers.md): they are drawn with --markers. It is quiet where producers expire.
+    # Markers have known faults left (docs/adr/0023-a-log-of-markers.md): they are drawn with --markers. It is quiet
+    # where producers expire.
     # Some delete records or the topic, change its configs, or lose much unread, and most do not.
     kinds: tuple[FaultKind, ...] = tuple(kind for kind in FaultKind if kind not in _DRAWN_APART)
     replay_entries: tuple[int, ...] = (4, 12, WINDOW_ENTRIES)
@@ -210,11 +229,16 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     )
     if bounds.part_bytes < PART_BYTES:
         # Else no value is ever stored or read: each of its parts may be lost.
-        bounds = replace(bounds, lost_values=min(bounds.lost_values, 0.01), failed_values=min(bounds.failed_values, 0.02))
+        bounds = replace(
+            bounds, lost_values=min(bounds.lost_values, 0.01), failed_values=min(bounds.failed_values, 0.02)
+        )
     if bounds.expiry_ms == SHORT_EXPIRY_MS:
         # Else a retry may have to wait until its producer has expired, for what is kept can't be read or written.
-        bounds = replace(bounds, lost_values=min(bounds.lost_values, 0.05), failed_values=min(bounds.failed_values, 0.02))
-        # Who has expired may begin anywhere. If its first batch were refused alone, it would begin with the next that is on its way.
+        bounds = replace(
+            bounds, lost_values=min(bounds.lost_values, 0.05), failed_values=min(bounds.failed_values, 0.02)
+        )
+        # Who has expired may begin anywhere. If its first batch were refused alone, it would begin with the next that
+        # is on its way.
         bounds = replace(bounds, refused_sends=0.0)
     if bounds.replay_entries == WINDOW_ENTRIES and bounds.most_unjudged == replay.MOST_UNJUDGED:
         # Where nothing can be kept the window is all that is promised: here it holds all that is written.
@@ -223,7 +247,9 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     faults, at = [], 0.0
     rate = draw.choice((0.3, 1.0, 3.0))
     while (at := at + draw.expovariate(rate)) < BUSY_SECONDS:
-        faults.append(Fault(round(at, 4), draw.choice(kinds), draw.randrange(nodes), draw.choice((0.5, 3.0, 12.0, 40.0))))
+        faults.append(
+            Fault(round(at, 4), draw.choice(kinds), draw.randrange(nodes), draw.choice((0.5, 3.0, 12.0, 40.0)))
+        )
     if bounds.expiry_ms == SHORT_EXPIRY_MS:
         for _ in range(memory.choice((1, 2, 4))):
             faults.append(Fault(round(memory.uniform(0.5, BUSY_SECONDS), 4), FaultKind.QUIET, 0, QUIET_SECONDS))
@@ -232,7 +258,9 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
         faults.append(Fault(round(deletes.uniform(0.5, BUSY_SECONDS), 4), FaultKind.DELETE, deletes.randrange(nodes)))
     away = Chance(seed).of("away")
     for _ in range(away.choice((0, 0, 1, 2))):
-        faults.append(Fault(round(away.uniform(0.5, BUSY_SECONDS), 4), FaultKind.AWAY, away.randrange(nodes), AWAY_SECONDS))
+        faults.append(
+            Fault(round(away.uniform(0.5, BUSY_SECONDS), 4), FaultKind.AWAY, away.randrange(nodes), AWAY_SECONDS)
+        )
     ages = Chance(seed).of("ages")
     for _ in range(ages.choice((0, 0, 1, 2))):
         faults.append(Fault(round(ages.uniform(0.5, BUSY_SECONDS), 4), FaultKind.AGES, 0, AGES_SECONDS))
@@ -242,8 +270,10 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     wanders = draw.choice((0.0, 0.1, 0.4))
     clients = []
     for kind, most, batches in (
-        (ClientKind.IDEMPOTENT, 3, 30), (ClientKind.PLAIN, 1, 30), (ClientKind.CONSUMER, 3, 0),
-    ):  # fmt: skip
+        (ClientKind.IDEMPOTENT, 3, 30),
+        (ClientKind.PLAIN, 1, 30),
+        (ClientKind.CONSUMER, 3, 0),
+    ):
         count = draw.randint(1, most) if kind in swarm.clients else 0
         if kind is ClientKind.PLAIN and bounds.entries_before < LATE_ENTRIES:
             count = 0
@@ -259,7 +289,9 @@ def drawn(seed: int, swarm: Swarm | None = None) -> Plan:
     if not any(client.kind is ClientKind.TRANSACTIONAL for client in clients):
         lives = Chance(seed).of("lives")
         for _ in range(lives.choice((0, 0, 0, 1, 2))):
-            faults.append(Fault(round(lives.uniform(0.5, BUSY_SECONDS), 4), FaultKind.REMAKE, 0, lives.choice((0.0, 0.2, 3.0))))
+            faults.append(
+                Fault(round(lives.uniform(0.5, BUSY_SECONDS), 4), FaultKind.REMAKE, 0, lives.choice((0.0, 0.2, 3.0)))
+            )
     natives = Chance(seed).of("natives")
     if natives.random() < WITH_NATIVES:
         bounds = replace(bounds, is_replicated=False)  # what a replicator makes of such entries is not modelled

@@ -41,7 +41,9 @@ def seed_that_finds(mutant: Mutant, run: Callable[[int], Violation], seconds: fl
     return None
 
 
-def search(arguments: list[str], module: str, mutants: Mapping[str, Mutant], run: Callable[[int], Violation], seconds: float) -> int:
+def search(
+    arguments: list[str], module: str, mutants: Mapping[str, Mutant], run: Callable[[int], Violation], seconds: float
+) -> int:
     """As it is asked for at the command line."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*mutants, []], help="all if none is given")
@@ -51,6 +53,10 @@ def search(arguments: list[str], module: str, mutants: Mapping[str, Mutant], run
     for name in names:
         found = seed_that_finds(mutants[name], run, seconds)
         missed += found is None
-        told = f"not found in {seconds:.0f} s" if found is None else f"seed {found.seed}, {found.seconds:.1f} s: {found.violation}"
+        told = (
+            f"not found in {seconds:.0f} s"
+            if found is None
+            else f"seed {found.seed}, {found.seconds:.1f} s: {found.violation}"
+        )
         print(f"{name:26} {told}", flush=True)
     return 1 if missed else 0

@@ -1,4 +1,6 @@
-"""What simulations of whole processes share: faults that a seed draws, how they strike, and how a run is watched and told of."""
+"""What simulations of whole processes share: faults that a seed draws, how they strike, and how a run is watched and
+told of.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,12 @@ def drawn_faults(draw: Random, kinds: type[K], counts: Sequence[int]) -> tuple[F
     """Of a few kinds, or of all. One of `counts` is how many."""
     some = draw.sample(list(kinds), draw.choice((1, 2, 4, len(kinds))))
     faults = [
-        Fault(round(draw.uniform(1.0, BUSY_SECONDS), 3), draw.choice(some), draw.randrange(12), draw.choice((0.1, 2.0, 8.0, 12.0, 45.0)))
+        Fault(
+            round(draw.uniform(1.0, BUSY_SECONDS), 3),
+            draw.choice(some),
+            draw.randrange(12),
+            draw.choice((0.1, 2.0, 8.0, 12.0, 45.0)),
+        )
         for _ in range(draw.choice(counts))
     ]
     return tuple(sorted(faults, key=lambda fault: fault.at))
@@ -60,16 +67,23 @@ class Roughness:
     @classmethod
     def drawn(cls, draw: Random) -> Roughness:
         return cls(
-            slowest=draw.choice((0.002, 0.05, 0.3)), lost_receipts=draw.choice((0.0, 0.0, 0.01)),
-            refused_sends=draw.choice((0.0, 0.0, 0.01)), slow_stores=draw.choice((0.0, 0.0, 0.02)),
-            failed_questions=draw.choice((0.0, 0.02, 0.1)), orphans=draw.choice((0.0, 0.0, 0.3)),
-        )  # fmt: skip
+            slowest=draw.choice((0.002, 0.05, 0.3)),
+            lost_receipts=draw.choice((0.0, 0.0, 0.01)),
+            refused_sends=draw.choice((0.0, 0.0, 0.01)),
+            slow_stores=draw.choice((0.0, 0.0, 0.02)),
+            failed_questions=draw.choice((0.0, 0.02, 0.1)),
+            orphans=draw.choice((0.0, 0.0, 0.3)),
+        )
 
     def of_topics(self) -> TopicBounds:
         return TopicBounds(
-            slowest=self.slowest, lost_receipts=self.lost_receipts, refused_sends=self.refused_sends, slow_stores=self.slow_stores,
-            failed_questions=self.failed_questions, orphans=self.orphans,
-        )  # fmt: skip
+            slowest=self.slowest,
+            lost_receipts=self.lost_receipts,
+            refused_sends=self.refused_sends,
+            slow_stores=self.slow_stores,
+            failed_questions=self.failed_questions,
+            orphans=self.orphans,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +149,19 @@ def pause(loop: SimulatedLoop, chance: Chance, member: Process, seconds: float) 
 
 
 async def watched(
-    tasks: Sequence[asyncio.Task[None]], seconds: float, failure: Callable[[], str | None] = lambda: None, *, all_end: bool = False
+    tasks: Sequence[asyncio.Task[None]],
+    seconds: float,
+    failure: Callable[[], str | None] = lambda: None,
+    *,
+    all_end: bool = False,
 ) -> None:
     """For so long, or until one finds a violation. `failure`: what went wrong elsewhere."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     while left := {task for task in tasks if not task.done()}:
-        done, _ = await asyncio.wait(left, timeout=min(WATCH_SECONDS, until - loop.time()), return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(
+            left, timeout=min(WATCH_SECONDS, until - loop.time()), return_when=asyncio.FIRST_COMPLETED
+        )
         for task in done:
             task.result()
         if (what := failure()) is not None:
@@ -152,7 +172,13 @@ async def watched(
         raise Violation(f"not done after {seconds:.0f} s: {len(left)} of {len(tasks)}")
 
 
-def main(module: str, description: str | None, drawn: Callable[[int], Any], run_plan: Callable[[Any], Result], arguments: list[str]) -> int:
+def main(
+    module: str,
+    description: str | None,
+    drawn: Callable[[int], Any],
+    run_plan: Callable[[Any], Result],
+    arguments: list[str],
+) -> int:
     """Runs of plans that seeds draw, as they are asked for at the command line."""
     options = arguments_for(module, description).parse_args(arguments)
     counts: Counter[str] = Counter()

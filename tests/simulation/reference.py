@@ -38,7 +38,9 @@ class Reference:
     values: dict[int, bytes] = field(default_factory=dict)
     strays: dict[int, bytes] = field(default_factory=dict)  # what may be there or not, by offset
     hidden: dict[int, bytes] = field(default_factory=dict)
-    unreadable: set[int] = field(default_factory=set)  # offsets of entries that nobody can read, and of what is missing before these
+    unreadable: set[int] = field(
+        default_factory=set
+    )  # offsets of entries that nobody can read, and of what is missing before these
     end: int = 0
 
     @property
@@ -107,7 +109,8 @@ def _end(producers: dict[int, _Producer], transactions: _Transactions, marker: B
 def _takes(producers: dict[int, _Producer], transactions: _Transactions, batch: Batch, number: int) -> bool:
     known = producers.get(batch.producer)
     if known is None and batch.first != 0:
-        return False  # it was sent behind the first, which was refused: all producers here begin with 0, and none is forgotten
+        # It was sent behind the first, which was refused: all producers here begin with 0, and none is forgotten
+        return False
     if known is not None and not known.takes(batch):
         return False
     if batch.is_transactional:

@@ -32,8 +32,16 @@ class SecondCluster:
         self._loop = loop
         self._chance = chance
         self._draw = chance.of("replicator")
-        # What is copied once more stands within the window. Who keeps nothing serves no clients, and does not announce transactions.
-        bounds = replace(bounds, keeps=True, replay_entries=WINDOW_ENTRIES, lost_receipts=0.0, refused_sends=0.0, failed_questions=0.0)
+        # What is copied once more stands within the window. Who keeps nothing serves no clients, and does not announce
+        # transactions.
+        bounds = replace(
+            bounds,
+            keeps=True,
+            replay_entries=WINDOW_ENTRIES,
+            lost_receipts=0.0,
+            refused_sends=0.0,
+            failed_questions=0.0,
+        )
         self._topic = SimulatedTopic(loop, chance, bounds)
         self._topic.is_calm = True
         self._kept = SnapshotLog(loop, chance, bounds)
@@ -47,7 +55,9 @@ class SecondCluster:
         self._beheaded: Iterable[bytes] = ()
 
     async def check(self, entries: Sequence[RawEntry], expected: Sequence[bytes], aborted: Container[bytes]) -> None:
-        """`expected`: what the first cluster's readers are given, in order. What was `aborted` may be hidden here or there."""
+        """`expected`: what the first cluster's readers are given, in order. What was `aborted` may be hidden here or
+        there.
+        """
         self._aborted, self._beheaded = aborted, _behind_a_missing_first(entries)
         expected = [value for value in expected if value not in aborted]
         along = self._consumer("west-along")
@@ -72,7 +82,9 @@ class SecondCluster:
         return Node(Sidecar(self._loop, self._chance, self._kept, self._bounds, name), self._topic)
 
     def _consumer(self, name: str) -> Consumer:
-        return Consumer(self._network, Client(name, ClientKind.CONSUMER), self._history, self._chance, ReadUncommitted())
+        return Consumer(
+            self._network, Client(name, ClientKind.CONSUMER), self._history, self._chance, ReadUncommitted()
+        )
 
     async def _copy(self, entries: Sequence[RawEntry], along: Consumer) -> None:
         """In order, from where the replicator's cursor was stored: now and then it begins there again."""
@@ -100,30 +112,46 @@ class SecondCluster:
             if reader.offset > reached:
                 reached, until = reader.offset, self._loop.time() + PATIENCE_SECONDS
             elif self._loop.time() > until:
-                raise Violation(f"in the second cluster nothing comes through {node.name} at offset {reader.offset} of {end}")
+                raise Violation(
+                    f"in the second cluster nothing comes through {node.name} at offset {reader.offset} of {end}"
+                )
             await asyncio.sleep(0.1)
 
     async def _check_reader(self, reader: Consumer, node: Node, expected: Sequence[bytes]) -> None:
         await self._read_to_end(reader, node)
-        found = [value for _, value in sorted(self._history.seen.values.items()) if value is not None and value not in self._aborted]
-        # One that the broker of the first cluster refused alone may come behind what it hid for that: here nobody knew (ADR 25). What it
-        # hid is shown here also if its producer has given it up, but once.
+        found = [
+            value
+            for _, value in sorted(self._history.seen.values.items())
+            if value is not None and value not in self._aborted
+        ]
+        # One that the broker of the first cluster refused alone may come behind what it hid for that: here nobody knew
+        # (ADR 25). What it hid is shown here also if its producer has given it up, but once.
         given_up = set(found).difference(expected).intersection(self._beheaded)
         if sorted(found) != sorted([*expected, *given_up]):
             place = next(
-                (at for at, pair in enumerate(zip(found, expected, strict=False)) if pair[0] != pair[1]), min(len(found), len(expected))
+                (at for at, pair in enumerate(zip(found, expected, strict=False)) if pair[0] != pair[1]),
+                min(len(found), len(expected)),
             )
             there = f"{found[place : place + 3]} of {len(found)}"
-            raise Violation(f"through {node.name} the second cluster gives {there}, not {expected[place : place + 3]} of {len(expected)}")
+            raise Violation(
+                f"through {node.name} the second cluster gives {there}, not {expected[place : place + 3]} of "
+                f"{len(expected)}"
+            )
 
 
 def _behind_a_missing_first(entries: Sequence[RawEntry]) -> frozenset[bytes]:
-    """The values of producers of which the log does not have the first batch first: a broker has refused that one alone."""
+    """The values of producers of which the log does not have the first batch first: a broker has refused that one
+    alone.
+    """
     begun: dict[tuple[int, int], bool] = {}  # whether it begins with its first batch, by producer and epoch
     values: set[bytes] = set()
     for entry in entries:
         for batch in batches_of(entry):
-            if batch.producer >= 0 and not batch.is_control and not begun.setdefault((batch.producer, batch.epoch), batch.first == 0):
+            if (
+                batch.producer >= 0
+                and not batch.is_control
+                and not begun.setdefault((batch.producer, batch.epoch), batch.first == 0)
+            ):
                 values.update(values_in(batch))
     return frozenset(values)
 

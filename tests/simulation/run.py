@@ -59,7 +59,13 @@ class Run:
         connections: dict[tuple[str, str], Connection] = {}
         self._partitions = [
             PartitionRun(
-                plan.of(number), number, loop, chance.apart(f"partition {number}") if number else chance, kept, self._sidecars, connections
+                plan.of(number),
+                number,
+                loop,
+                chance.apart(f"partition {number}") if number else chance,
+                kept,
+                self._sidecars,
+                connections,
             )
             for number in range(plan.partitions)
         ]
@@ -103,7 +109,9 @@ class Run:
         until = self._loop.time() + PATIENCE_SECONDS + quiet
         while left:
             wait_for = {*left, *watching}
-            done, _ = await asyncio.wait(wait_for, timeout=until - self._loop.time(), return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(
+                wait_for, timeout=until - self._loop.time(), return_when=asyncio.FIRST_COMPLETED
+            )
             if not done:
                 names = ", ".join(sorted(task.get_name() for task in left))
                 raise Violation(f"not done after {PATIENCE_SECONDS:.0f} s: {names}")
@@ -125,7 +133,9 @@ class Run:
         second = SecondCluster(self._loop, self._chance, self._bounds)
         expected = [reference.values[offset] for offset in sorted(reference.values)]
         await second.check(copied.topic.entries, expected, copied.history.aborted)
-        if reference.counts_first_tries:  # else what retention leaves first may be what the first cluster hides (ADR 21)
+        if (
+            reference.counts_first_tries
+        ):  # else what retention leaves first may be what the first cluster hides (ADR 21)
             await second.check_trimmed()
         self._sidecars += (node.sidecar for node in second.nodes)
 
@@ -153,7 +163,9 @@ def constants(bounds: Bounds) -> Sequence[Constant]:
         (
             fold_snapshots,
             "KEPT_SECONDS",
-            fold_snapshots.KEPT_SECONDS if bounds.kept_after == fold_snapshots.STORED_AGAIN_AFTER else KEPT_SOON_SECONDS,
+            fold_snapshots.KEPT_SECONDS
+            if bounds.kept_after == fold_snapshots.STORED_AGAIN_AFTER
+            else KEPT_SOON_SECONDS,
         ),
     )
 
@@ -165,7 +177,9 @@ def run_plan(plan: Plan) -> Result:
         runs.append(Run(plan, loop, chance))
         await runs[0].go()
 
-    outcome = simulated(chance, constants(plan.bounds), go, has_unreadable=any(fault.kind is FaultKind.NATIVE for fault in plan.faults))
+    outcome = simulated(
+        chance, constants(plan.bounds), go, has_unreadable=any(fault.kind is FaultKind.NATIVE for fault in plan.faults)
+    )
     (run,) = runs
     return Result(plan, outcome.violation, run.operations, run.struck, outcome.steps, outcome.seconds)
 
@@ -174,7 +188,9 @@ def main(arguments: list[str]) -> int:
     parser = arguments_for("tests.simulation.run", __doc__)
     parser.add_argument("--plan", type=Path, help="a plan that was kept, instead of a seed")
     parser.add_argument("--markers", action="store_true", help="with markers of replicated subscriptions in the log")
-    parser.add_argument("--tally", action="store_true", help="how often faults struck, bounds were reached, and answers were judged")
+    parser.add_argument(
+        "--tally", action="store_true", help="how often faults struck, bounds were reached, and answers were judged"
+    )
     options = parser.parse_args(arguments)
     swarm = Swarm(kinds=(*Swarm().kinds, FaultKind.MARK)) if options.markers else Swarm()
     with tallied() if options.tally else nullcontext(Counter[str]()) as counts:

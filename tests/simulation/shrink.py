@@ -1,7 +1,7 @@
 """Make a plan that fails smaller, as long as it fails: `python -m tests.simulation.shrink SEED FILE`.
 
-What is left tells a reader what it takes, and is kept in `regressions/`: faults, clients and bounds by name. A seed alone is worth little,
-for it draws another run as soon as the simulation changes.
+What is left tells a reader what it takes, and is kept in `regressions/`: faults, clients and bounds by name. A seed
+alone is worth little, for it draws another run as soon as the simulation changes.
 """
 
 from __future__ import annotations

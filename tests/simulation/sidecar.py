@@ -53,7 +53,9 @@ class _FlippingMemory(ProducerMemory):
 
 
 class Sidecar(Machine):
-    def __init__(self, loop: SimulatedLoop, chance: Chance, kept: SnapshotLog, bounds: Bounds, name: str, skew: float = 0.0) -> None:
+    def __init__(
+        self, loop: SimulatedLoop, chance: Chance, kept: SnapshotLog, bounds: Bounds, name: str, skew: float = 0.0
+    ) -> None:
         super().__init__(loop, name)
         self.nodes: list[Node] = []  # one for each partition
         self.clock = Clock(lambda: int((EPOCH_SECONDS + loop.time() + skew) * 1000), loop.time)
@@ -79,7 +81,9 @@ class Sidecar(Machine):
     def _tick(self) -> None:
         """Each second, whatever `PartitionTable` would leave out."""
         self._ticking = self._loop.call_later(TICK_SECONDS, self._tick, context=self.context)
-        partitions = [node.partition for node in self.nodes if node.partition is not None and node.partition.ended is None]
+        partitions = [
+            node.partition for node in self.nodes if node.partition is not None and node.partition.ended is None
+        ]
         for partition in partitions:
             partition.tick(self._loop.time())
         self.memory.count(table for partition in partitions for table in partition.producer_tables())
@@ -90,7 +94,10 @@ class Sidecar(Machine):
         cache = self.cache
         held = cache.used + cache.ahead + cache.indexed + cache.fixed
         if held > cache.budget + MOST_BESIDE_THE_CACHE:
-            parts = f"{cache.used} of recent batches, {cache.ahead} read ahead, {cache.indexed} of indexes, {cache.fixed} that stay"
+            parts = (
+                f"{cache.used} of recent batches, {cache.ahead} read ahead, {cache.indexed} of indexes, "
+                f"{cache.fixed} that stay"
+            )
             raise Violation(f"{self.name} has a cache of {cache.budget} bytes, and holds {parts}")
         if len(self.process.tasks) > MOST_TASKS:
             raise Violation(f"{self.name} has {len(self.process.tasks)} tasks")

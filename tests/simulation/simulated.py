@@ -36,8 +36,12 @@ class Outcome(NamedTuple):
 
 
 def simulated(
-    chance: Chance, constants: Sequence[Constant], go: Callable[[SimulatedLoop], Awaitable[None]], *, has_unreadable: bool = False
-) -> Outcome:  # fmt: skip
+    chance: Chance,
+    constants: Sequence[Constant],
+    go: Callable[[SimulatedLoop], Awaitable[None]],
+    *,
+    has_unreadable: bool = False,
+) -> Outcome:
     """`has_unreadable`: entries that nobody can read are written on purpose."""
     threads = chance.of("threads")
     loop = SimulatedLoop(lambda: threads.choice(THREAD_SECONDS))
@@ -50,7 +54,9 @@ def simulated(
         asyncio.set_event_loop(loop)
         with _set([*constants, (unfolding, "this_process", lambda: PROCESS.get() or loop)]):
             loop.run_until_complete(_in(go(loop)))
-        counted = {name: now - before.get(name, 0) for name, now in _troubles(never).items() if now > before.get(name, 0)}
+        counted = {
+            name: now - before.get(name, 0) for name, now in _troubles(never).items() if now > before.get(name, 0)
+        }
         if counted or loop.failures:
             violation = f"troubles: {counted} {_told(loop.failures)}"
     except (Violation, Endless) as found:

@@ -1,4 +1,5 @@
-"""`__kept_states`, modelled: an internal topic that the broker compacts while sidecars read it, and the real store over it.
+"""`__kept_states`, modelled: an internal topic that the broker compacts while sidecars read it, and the real store over
+it.
 
 Its connections are cut, SENDs of it hang or are never answered, and its admin API fails, as often as a plan says.
 """
@@ -37,7 +38,12 @@ class SnapshotLog(Topic):
     def __init__(self, loop: asyncio.AbstractEventLoop, chance: Chance, bounds: Bounds) -> None:
         self._chance = chance.apart("kept")
         snapshot_bounds = replace(
-            bounds, lost_receipts=0.0, refused_sends=0.0, failed_questions=bounds.failed_values, orphans=0.0, slow_stores=0.0
+            bounds,
+            lost_receipts=0.0,
+            refused_sends=0.0,
+            failed_questions=bounds.failed_values,
+            orphans=0.0,
+            slow_stores=0.0,
         )
         self._drawn = DrawnConduct(loop, self._chance, snapshot_bounds)
         super().__init__(self._drawn)
@@ -65,7 +71,9 @@ class SnapshotLog(Topic):
         caller = _Caller(self._drawn, name, context)
         ids = iter(range(1, 10**9))
         topic = cast(Any, _Asked(self, caller, name))
-        return SnapshotTopic(cast(PulsarClient, topic), cast(PulsarAdmin, topic), "public/__kafka", clock, lambda: f"{name}/{next(ids)}")
+        return SnapshotTopic(
+            cast(PulsarClient, topic), cast(PulsarAdmin, topic), "public/__kafka", clock, lambda: f"{name}/{next(ids)}"
+        )
 
     def values(self) -> dict[bytes, bytes]:
         """What is stored now, by key."""
@@ -78,7 +86,9 @@ class SnapshotLog(Topic):
     # --- compaction
 
     def compact_soon(self) -> None:
-        """TwoPhaseCompactor: what stands up to now is gone through, and readers are given what is left of it a while later."""
+        """TwoPhaseCompactor: what stands up to now is gone through, and readers are given what is left of it a while
+        later.
+        """
         last = len(self.entries)
         self._loop.call_later(self._draw.choice(COMPACTION_SECONDS), self._compact, last, context=NOBODYS)
 
@@ -105,11 +115,15 @@ class SnapshotLog(Topic):
                 self.roll()
 
     def stats_now(self) -> LogStats:
-        """Without the closed ledgers that retention has taken: of these only what is compacted is left, and readers are given that."""
+        """Without the closed ledgers that retention has taken: of these only what is compacted is left, and readers are
+        given that.
+        """
         stats, end = super().stats_now(), self.compacted_to
         if not self._gives_back or end is None:
             return stats
-        left = [one for one in stats.ledgers if one.ledger == self.ledger or Position(one.ledger, one.entries - 1) > end]
+        left = [
+            one for one in stats.ledgers if one.ledger == self.ledger or Position(one.ledger, one.entries - 1) > end
+        ]
         return LogStats(tuple(left), stats.empty_ledger)
 
     def is_hidden(self, entry: RawEntry) -> bool:
@@ -159,7 +173,9 @@ class _Writer(Writer):
     def send_batch(self, sequence: int, count: int, payload: bytes) -> None:
         way = self.way
         assert isinstance(way, _Way)
-        self.send(sequence, count, MessageMetadata(num_messages_in_batch=count).SerializePartialToString(), payload, None)
+        self.send(
+            sequence, count, MessageMetadata(num_messages_in_batch=count).SerializePartialToString(), payload, None
+        )
         if way.loses_connection():
             self.cut()
 
@@ -179,7 +195,9 @@ class _Asked:
             raise Unavailable("a producer of this name is connected")
         return _Writer(self._topic, name, events, self._caller.way(self._topic.opens("writer", self._name)))
 
-    async def reader(self, topic: str, start: Position | None, events: ConsumerEvents, compacted: bool, purpose: str) -> Reader:
+    async def reader(
+        self, topic: str, start: Position | None, events: ConsumerEvents, compacted: bool, purpose: str
+    ) -> Reader:
         await self._caller.ask()
         return self._topic.reader_as(self._name, start, events, self._caller)
 

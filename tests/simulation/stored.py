@@ -1,6 +1,7 @@
 """The batches of an entry, as the log holds them.
 
-It shares no code with the product. Headers are taken apart here, and a transaction's number is read from the property that says it.
+It shares no code with the product. Headers are taken apart here, and a transaction's number is read from the property
+that says it.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ def _native_batches(entry: RawEntry) -> Iterator[Batch]:
     if not is_unreadable(entry):
         count = entry.message_metadata.num_messages_in_batch
         assert entry.last_index is not None
-        yield Batch(entry.last_index + 1 - count, count, -1, 0, 0, False, False, 0, bytes(entry.payload), has_messages=True)
+        yield Batch(
+            entry.last_index + 1 - count, count, -1, 0, 0, False, False, 0, bytes(entry.payload), has_messages=True
+        )
 
 
 def _pulsar_batch(entry: RawEntry, metadata: MessageMetadata, facts: bytes) -> Batch:
@@ -87,7 +90,16 @@ def _pulsar_batch(entry: RawEntry, metadata: MessageMetadata, facts: bytes) -> B
     offset = entry.last_index + 1 - count
     is_transactional = bool(attributes & _TRANSACTIONAL)
     return Batch(
-        offset, count, producer, epoch, first, is_transactional, False, metadata.compression, bytes(entry.payload), has_messages=True
+        offset,
+        count,
+        producer,
+        epoch,
+        first,
+        is_transactional,
+        False,
+        metadata.compression,
+        bytes(entry.payload),
+        has_messages=True,
     )
 
 
@@ -104,10 +116,23 @@ def _kafka_batches(entry: RawEntry) -> Iterator[Batch]:
     offset = entry.last_index + 1 - sum(header[6] + 1 for header, _ in headers)
     for header, part in headers:
         count = header[6] + 1
-        is_transactional, is_control, codec = bool(header[5] & _TRANSACTIONAL), bool(header[5] & _CONTROL), header[5] & _CODEC
+        is_transactional, is_control, codec = (
+            bool(header[5] & _TRANSACTIONAL),
+            bool(header[5] & _CONTROL),
+            header[5] & _CODEC,
+        )
         yield Batch(
-            offset, count, header[9], header[10], header[11], is_transactional, is_control, codec, part, max_timestamp=header[8]
-        )  # fmt: skip
+            offset,
+            count,
+            header[9],
+            header[10],
+            header[11],
+            is_transactional,
+            is_control,
+            codec,
+            part,
+            max_timestamp=header[8],
+        )
         offset += count
 
 

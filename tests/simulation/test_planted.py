@@ -1,4 +1,6 @@
-"""Planted faults change what is there: the program moves on, and a fault of a method that is gone would be found by nobody."""
+"""Planted faults change what is there: the program moves on, and a fault of a method that is gone would be found by
+nobody.
+"""
 
 from __future__ import annotations
 

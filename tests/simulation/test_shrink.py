@@ -11,7 +11,9 @@ def test_what_a_failure_does_not_need_is_taken_away() -> None:
     assert len(plan.faults) > 3
 
     def fails(smaller: Plan) -> bool:
-        return any(fault.kind is FaultKind.KILL for fault in smaller.faults) and any(client.batches for client in smaller.clients)
+        return any(fault.kind is FaultKind.KILL for fault in smaller.faults) and any(
+            client.batches for client in smaller.clients
+        )
 
     assert fails(plan)
     small = shrunk(plan, fails)

@@ -18,7 +18,8 @@ from tests.simulation.run import run_plan
 from tests.simulation.tally import tallied
 
 SEEDS = range(1, 13)
-# Of the seeds that a commit draws. They take about a minute of both processors, and are as many on a fast machine as on a slow one.
+# Of the seeds that a commit draws. They take about a minute of both processors, and are as many on a fast machine as on
+# a slow one.
 PARTS = 16
 SEEDS_OF_A_PART = 5
 
@@ -28,7 +29,8 @@ def first_seed_of_the_commit() -> int:
     git = shutil.which("git")
     if git is None:
         pytest.skip("this is no checkout")
-    asked = subprocess.run([git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False, cwd=Path(__file__).parent)  # noqa: S603
+    command = [git, "rev-parse", "HEAD"]
+    asked = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)  # noqa: S603
     if asked.returncode:
         pytest.skip("this is no checkout")
     return 1_000_000 + int(asked.stdout[:8], 16)

@@ -23,10 +23,15 @@ ADDED_SECONDS: Final = 0.003
 
 
 class SimulatedTopic(Topic):
-    def __init__(self, loop: asyncio.AbstractEventLoop, chance: Chance, bounds: Bounds, name: str = "t-partition-0") -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, chance: Chance, bounds: Bounds, name: str = "t-partition-0"
+    ) -> None:
         self._drawn = DrawnConduct(loop, chance, bounds)
         super().__init__(
-            self._drawn, deduplicates=bounds.deduplicates, names_markers=bounds.names_markers, wastes_indexes=bounds.wastes_indexes
+            self._drawn,
+            deduplicates=bounds.deduplicates,
+            names_markers=bounds.names_markers,
+            wastes_indexes=bounds.wastes_indexes,
         )
         self.counts = bounds.is_replicated
         self.name = name

@@ -1,7 +1,8 @@
-"""Producers of transactions and their coordinator. The coordinator never fails: what it tells takes a while, and its markers come late.
+"""Producers of transactions and their coordinator. The coordinator never fails: what it tells takes a while, and its
+markers come late.
 
-begin ──▶ batches, each after its number was asked for ──▶ end ──▶ a marker, until a sidecar says that it is there ──▶ begin
-             │ a batch fails for too long: abort, and a new epoch            └─ now and then once more, much later
+begin ─▶ batches, each after its number was asked for ─▶ end ─▶ a marker, until a sidecar says that it is there ─▶ begin
+            │ a batch fails for too long: abort, and a new epoch          └─ now and then once more, much later
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ class Coordinator:
         self._ongoing[producer_id] = _Ongoing(number, epoch)
 
     def verification(self, client: Client, producer_id: int, epoch: int) -> Verification:
-        return Verification(lambda: self._number_of(client, producer_id, epoch), once_an_epoch=client.has_epochs_of_transactions)
+        return Verification(
+            lambda: self._number_of(client, producer_id, epoch), once_an_epoch=client.has_epochs_of_transactions
+        )
 
     async def _number_of(self, client: Client, producer_id: int, epoch: int) -> int | ErrorCode:
         await self._network.way(client)
@@ -113,7 +116,9 @@ class Coordinator:
 
 
 class TransactionalProducer:
-    def __init__(self, network: Network, coordinator: Coordinator, client: Client, number: int, history: History, chance: Chance) -> None:
+    def __init__(
+        self, network: Network, coordinator: Coordinator, client: Client, number: int, history: History, chance: Chance
+    ) -> None:
         self._network = network
         self._coordinator = coordinator
         self._client = client
@@ -130,12 +135,17 @@ class TransactionalProducer:
             is_empty = self._empties.random() < _EMPTY
             has_died = is_empty and self._empties.random() < 0.5  # and another instance has its id
             values, has_failed = await self._write_batches(0 if is_empty else self._draw.randint(1, 6))
-            is_fenced = has_died or (has_failed and self._draw.random() < 0.5)  # by the coordinator, before it begins anew itself
+            is_fenced = has_died or (
+                has_failed and self._draw.random() < 0.5
+            )  # by the coordinator, before it begins anew itself
             new_epoch = self._client.has_epochs_of_transactions or is_fenced
             committed = not (has_failed or has_died) and self._draw.random() < 0.6
             await self._coordinator.end(self._id, self._epoch + new_epoch, values, committed=committed)
             if new_epoch or has_failed:
-                self._epoch, self._sequence = self._epoch + new_epoch + (has_failed and not self._client.has_epochs_of_transactions), 0
+                self._epoch, self._sequence = (
+                    self._epoch + new_epoch + (has_failed and not self._client.has_epochs_of_transactions),
+                    0,
+                )
             await asyncio.sleep(self._draw.choice((0.0, 0.002, 0.3)))
 
     async def _write_batches(self, left: int) -> tuple[list[bytes], bool]:

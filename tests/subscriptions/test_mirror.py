@@ -105,7 +105,9 @@ async def twin() -> AsyncIterator[Twin]:
 
 
 @pytest.mark.parametrize(("offset", "entry"), [(0, 0), (1, 0), (2, 1), (4, 1), (5, 2), (6, 3)])
-async def test_the_subscription_stands_before_the_entry_that_holds_the_offset(twin: Twin, offset: int, entry: int) -> None:
+async def test_the_subscription_stands_before_the_entry_that_holds_the_offset(
+    twin: Twin, offset: int, entry: int
+) -> None:
     assert await twin.commit(offset) == Position(1, entry)
     assert await next_to_read(twin.log_, offset) == Position(1, entry)
 

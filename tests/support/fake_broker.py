@@ -88,7 +88,12 @@ async def fake_broker(script: Script) -> AsyncIterator[FakeBroker]:
 
 
 def looked_up(
-    command: BaseCommand, url: str, *, redirect: bool = False, authoritative: bool = False, through_service: bool = False
+    command: BaseCommand,
+    url: str,
+    *,
+    redirect: bool = False,
+    authoritative: bool = False,
+    through_service: bool = False,
 ) -> BaseCommand:
     answer = BaseCommand(type=Type.LOOKUP_RESPONSE)
     told = answer.lookup_topic_response

@@ -17,11 +17,15 @@ class _Candidates:
     def fleet(self) -> list[SidecarInfo]:
         return [
             SidecarInfo(
-                f"sidecar-{one.node_id}", one.node_id, f"{one.host}:{one.port}", "", one.rack or "",
+                f"sidecar-{one.node_id}",
+                one.node_id,
+                f"{one.host}:{one.port}",
+                "",
+                one.rack or "",
                 external=":".join(map(str, one.external or ())),
             )
             for one in self.there
-        ]  # fmt: skip
+        ]
 
     def shared_nodes(self) -> list[int]:
         return []

@@ -19,7 +19,12 @@ from kafka_sidecar.groups.classic.members import (
     SyncResult,
     sync_refused,
 )
-from kafka_sidecar.groups.consumer.members import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_MEMBER_EPOCH, HeartbeatResult, MemberHeartbeat
+from kafka_sidecar.groups.consumer.members import (
+    JOIN_GROUP_MEMBER_EPOCH,
+    LEAVE_GROUP_MEMBER_EPOCH,
+    HeartbeatResult,
+    MemberHeartbeat,
+)
 from kafka_sidecar.groups.coordinator import Coordinator
 from kafka_sidecar.groups.effects import Group
 from kafka_sidecar.groups.records import read_record
@@ -160,7 +165,9 @@ class Bench:
 class NewClient:
     """Speaks the consumer protocol."""
 
-    def __init__(self, bench: Bench, member_id: str, instance: str | None, topics: tuple[str, ...] | None, regex: str | None) -> None:
+    def __init__(
+        self, bench: Bench, member_id: str, instance: str | None, topics: tuple[str, ...] | None, regex: str | None
+    ) -> None:
         self.bench = bench
         self.member_id = member_id
         self.instance = instance
@@ -178,25 +185,44 @@ class NewClient:
         for topic_id, index in self.owned:
             owned[topic_id] = owned.get(topic_id, frozenset()) | {index}
         request = MemberHeartbeat(
-            self.member_id, self.epoch, self.instance, None, 60_000 if full else -1, self.topics if full else None,
-            self.regex if full else None, None, owned, "client", "/h",
-        )  # fmt: skip
+            self.member_id,
+            self.epoch,
+            self.instance,
+            None,
+            60_000 if full else -1,
+            self.topics if full else None,
+            self.regex if full else None,
+            None,
+            owned,
+            "client",
+            "/h",
+        )
         self.tells_all = lose_answer
         hear = (lambda answer: None) if lose_answer else self.hear
-        self.bench.ask(self.bench.coordinator.consumer_groups.heartbeat(request, GROUP), hear, lambda error: hear(HeartbeatResult(error)))
+        self.bench.ask(
+            self.bench.coordinator.consumer_groups.heartbeat(request, GROUP),
+            hear,
+            lambda error: hear(HeartbeatResult(error)),
+        )
 
     def hear(self, answer: HeartbeatResult) -> None:
         if answer.error is ErrorCode.NONE:
             self.epoch = answer.epoch
             if answer.assignment is not None:
-                self.assigned = {(topic_id, index) for topic_id, indexes in answer.assignment.items() for index in indexes}
+                self.assigned = {
+                    (topic_id, index) for topic_id, indexes in answer.assignment.items() for index in indexes
+                }
                 self.owned |= self.assigned
         elif answer.error in ASK_AGAIN:
             self.tells_all = True
         elif answer.error is ErrorCode.UNRELEASED_INSTANCE_ID:
             self.gone = True  # another has its place
         else:
-            assert answer.error in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID), answer
+            assert answer.error in (
+                ErrorCode.FENCED_MEMBER_EPOCH,
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                ErrorCode.FENCED_INSTANCE_ID,
+            ), answer
             self.begin_again()
             self.gone = answer.error is ErrorCode.FENCED_INSTANCE_ID
 
@@ -211,7 +237,9 @@ class NewClient:
         self.beat()
 
     def leave(self, epoch: int = LEAVE_GROUP_MEMBER_EPOCH) -> None:
-        request = MemberHeartbeat(self.member_id, epoch, self.instance, None, -1, None, None, None, None, "client", "/h")
+        request = MemberHeartbeat(
+            self.member_id, epoch, self.instance, None, -1, None, None, None, None, "client", "/h"
+        )
         self.begin_again()
         self.gone = True
         self.bench.ask(self.bench.coordinator.consumer_groups.heartbeat(request, GROUP), lambda _: None, lambda _: None)
@@ -249,9 +277,21 @@ class OldClient:
         metadata = write_parts({}, 0)[:2] + write_names(self.topics)
         new_id = f"{self.stem}-{next(self._ids)}"
         request = MemberJoin(
-            self.member_id, None, "client", "/h", SESSION, 60_000, "consumer", (("range", metadata),), True, False, new_id
-        )  # fmt: skip
-        self.bench.ask(self.bench.coordinator.join(request, GROUP), self.joined, lambda error: self.joined(JoinResult(error)))
+            self.member_id,
+            None,
+            "client",
+            "/h",
+            SESSION,
+            60_000,
+            "consumer",
+            (("range", metadata),),
+            True,
+            False,
+            new_id,
+        )
+        self.bench.ask(
+            self.bench.coordinator.join(request, GROUP), self.joined, lambda error: self.joined(JoinResult(error))
+        )
 
     def joined(self, answer: JoinResult) -> None:
         self.waits = ""
@@ -281,7 +321,9 @@ class OldClient:
         self.waits = ""
         if answer.error is ErrorCode.NONE:
             parts = read_parts(answer.assignment).partitions
-            self.owned = {(self.bench.topics.topic_id(name), index) for name, indexes in parts.items() for index in indexes}
+            self.owned = {
+                (self.bench.topics.topic_id(name), index) for name, indexes in parts.items() for index in indexes
+            }
             self.required_topics = ""
         else:
             assert answer.error is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "Java dies of it here"

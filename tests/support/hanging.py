@@ -19,8 +19,8 @@ from typing import Final
 
 import pytest
 
-# Of each of set-up, call and teardown, by the folder. The longest in CI take a third of it. A simulation never waits, it has bounds of its
-# own, and takes three times as long on a machine that is three times as busy.
+# Of each of set-up, call and teardown, by the folder. The longest in CI take a third of it. A simulation never waits,
+# it has bounds of its own, and takes three times as long on a machine that is three times as busy.
 SECONDS: Final = {"tests/simulation/": 600, "tests/": 120, "integration/": 480}
 SOAK_SECONDS: Final = 3_600
 GIVEN: Final = os.environ.get("TEST_SECONDS")  # for tests with more to do than usual

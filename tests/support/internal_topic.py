@@ -123,7 +123,9 @@ class InternalTopic:
             reader.events.on_end(Unavailable("connection lost"))
 
     def stored(self) -> list[tuple[bytes | None, bytes | None]]:
-        messages = [message for entry in self.entries for message in read_messages(entry.message_metadata, entry.payload)]
+        messages = [
+            message for entry in self.entries for message in read_messages(entry.message_metadata, entry.payload)
+        ]
         return [(one.key, one.value) for one in messages if one.key != MARKER_KEY]
 
 
@@ -133,7 +135,9 @@ class Writer:
     events: ProducerEvents
 
     def send_batch(self, sequence: int, count: int, payload: bytes) -> None:
-        metadata = MessageMetadata(producer_name=b"w", sequence_id=sequence, publish_time=1, num_messages_in_batch=count)
+        metadata = MessageMetadata(
+            producer_name=b"w", sequence_id=sequence, publish_time=1, num_messages_in_batch=count
+        )
         position = Position(self.topic.ledger, len(self.topic.entries))
         self.topic.entries.append(RawEntry(position, None, None, metadata.SerializeToString(), memoryview(payload)))
         asyncio.get_running_loop().call_soon(self.events.on_receipt, sequence, *position)

@@ -10,7 +10,9 @@ MARKS = b"appends:"  # marks are not what is worked out of logs
 
 
 class MemoryStates:
-    """Every sidecar that is given it finds what another has kept. `is_away`: as while nobody can read or write the topic."""
+    """Every sidecar that is given it finds what another has kept. `is_away`: as while nobody can read or write the
+    topic.
+    """
 
     def __init__(self) -> None:
         self.values: dict[bytes, bytes] = {}

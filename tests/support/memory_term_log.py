@@ -1,4 +1,6 @@
-"""The twin of a partition of an internal topic, `__consumer_offsets` mostly: records in memory, one writer at a time, faults by script."""
+"""The twin of a partition of an internal topic, `__consumer_offsets` mostly: records in memory, one writer at a time,
+faults by script.
+"""
 
 from __future__ import annotations
 

@@ -27,23 +27,43 @@ from tests.support.records import records_in
 
 
 def open_partition(
-    log: MemoryLog, name: str = "kafka-sidecar-test", cache: int = 1_000_000, states: MemoryStates | None = None,
-    memory: ProducerMemory | None = None, failures: EntryFailures | None = None, ask_ended: AskEnded | None = None, **limits: int,
-) -> Partition:  # fmt: skip
+    log: MemoryLog,
+    name: str = "kafka-sidecar-test",
+    cache: int = 1_000_000,
+    states: MemoryStates | None = None,
+    memory: ProducerMemory | None = None,
+    failures: EntryFailures | None = None,
+    ask_ended: AskEnded | None = None,
+    **limits: int,
+) -> Partition:
     indexes = TimeIndexes(FetchCache(cache), cast("SnapshotTopic | None", states))
     memory = memory or ProducerMemory()
     failures = failures or EntryFailures()
     return Partition(
-        "t-partition-0", log.named(name), name, indexes, PartitionLimits(**limits), failures, memory, SYSTEM_CLOCK, ask_ended
-    )  # fmt: skip
+        "t-partition-0",
+        log.named(name),
+        name,
+        indexes,
+        PartitionLimits(**limits),
+        failures,
+        memory,
+        SYSTEM_CLOCK,
+        ask_ended,
+    )
 
 
 def open_table(
-    open_log: Callable[[str, str], EntryLog], name: str = "kafka-sidecar-t", cache: int = 1_000_000, states: MemoryStates | None = None,
-    memory: ProducerMemory | None = None, **limits: int,
-) -> PartitionTable:  # fmt: skip
+    open_log: Callable[[str, str], EntryLog],
+    name: str = "kafka-sidecar-t",
+    cache: int = 1_000_000,
+    states: MemoryStates | None = None,
+    memory: ProducerMemory | None = None,
+    **limits: int,
+) -> PartitionTable:
     kept = cast("SnapshotTopic | None", states)
-    return PartitionTable(open_log, name, cache, PartitionLimits(**limits), memory or ProducerMemory(), SYSTEM_CLOCK, kept)
+    return PartitionTable(
+        open_log, name, cache, PartitionLimits(**limits), memory or ProducerMemory(), SYSTEM_CLOCK, kept
+    )
 
 
 class Told:
@@ -90,7 +110,9 @@ async def append(partition: Partition, data: bytes, seconds: float = 5) -> Verdi
     return await asyncio.wait_for(begin_append(partition, data, seconds), seconds + 2)
 
 
-async def read_all(partition: Partition, offset: int = 0, seconds: float = 5, max_bytes: int = 100_000) -> list[tuple[int, bytes | None]]:
+async def read_all(
+    partition: Partition, offset: int = 0, seconds: float = 5, max_bytes: int = 100_000
+) -> list[tuple[int, bytes | None]]:
     """Everything from `offset` to the end as a consumer would gather it."""
     assert await partition.opened() is ErrorCode.NONE
     found: list[tuple[int, bytes | None]] = []

@@ -1,7 +1,8 @@
 """An event loop that no busy machine can hurry: its time passes while nothing is left to do.
 
-A test that sleeps for 10 ms means: until all that was begun has come as far as it can. On a busy machine those 10 ms may pass in the
-middle of it. Here a timer is due only when nobody else is ready, no socket has anything to read, and no thread is at work.
+A test that sleeps for 10 ms means: until all that was begun has come as far as it can. On a busy machine those 10 ms
+may pass in the middle of it. Here a timer is due only when nobody else is ready, no socket has anything to read, and no
+thread is at work.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class PatientSelector(selectors.BaseSelector):
         return found
 
     def _wait_for_others(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """The time is over. But the machine may have had other things to do, and a thread, or the kernel, not the processor."""
+        """The time is over. But the machine may have had other things to do, and a thread, or the kernel, not the
+        processor.
+        """
         until = time.monotonic() + PATIENCE_SECONDS
         found = self._selector.select(0)
         while not found and self.threads and time.monotonic() < until:

@@ -21,8 +21,12 @@ def records_in(parts: Iterable[bytes | bytearray]) -> Iterator[tuple[int, bytes 
             yield from ((record.offset, record.value) for record in batch)
 
 
-def committed_in(parts: Iterable[bytes | bytearray], aborted: Iterable[AbortedTransaction]) -> Iterator[tuple[int, bytes | None]]:
-    """The same for a consumer of read_committed, which is told what was aborted (CompletedFetch.nextFetchedRecord of Java's)."""
+def committed_in(
+    parts: Iterable[bytes | bytearray], aborted: Iterable[AbortedTransaction]
+) -> Iterator[tuple[int, bytes | None]]:
+    """The same for a consumer of read_committed, which is told what was aborted (CompletedFetch.nextFetchedRecord of
+    Java's).
+    """
     waiting = sorted(aborted, key=lambda one: one.first_offset)
     aborted_now: set[int] = set()
     batches = MemoryRecords(b"".join(parts))

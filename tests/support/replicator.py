@@ -48,4 +48,6 @@ class Replicator:
         """To the end."""
         entries = self._origin.entries[self._at :]
         self._at += len(entries)
-        replicate([one for one in entries if is_copied(one)], self._target, self._source, names_entries=self._names_entries)
+        replicate(
+            [one for one in entries if is_copied(one)], self._target, self._source, names_entries=self._names_entries
+        )

@@ -97,12 +97,20 @@ class MemoryAdmin:
     async def partitioned_topics(self, namespace: str) -> list[str]:
         await self._answer()
         self._find_namespace(namespace)
-        return [topic for topic, (partitions, _) in self.there.items() if topic.startswith(f"persistent://{namespace}/") and partitions]
+        return [
+            topic
+            for topic, (partitions, _) in self.there.items()
+            if topic.startswith(f"persistent://{namespace}/") and partitions
+        ]
 
     async def logs(self, namespace: str) -> list[str]:
         await self._answer()
         self._find_namespace(namespace)
-        there = [(topic, partitions) for topic, (partitions, _) in self.there.items() if topic.startswith(f"persistent://{namespace}/")]
+        there = [
+            (topic, partitions)
+            for topic, (partitions, _) in self.there.items()
+            if topic.startswith(f"persistent://{namespace}/")
+        ]
         logs = [[f"{topic}-partition-{index}" for index in range(partitions)] or [topic] for topic, partitions in there]
         lost = {f"{topic}-partition-0" for topic in self.lost_partition}
         return [log for of_one in logs for log in of_one if log not in lost]
@@ -116,7 +124,11 @@ class MemoryAdmin:
     async def created_at(self, partition: str) -> str:
         await self._answer()
         topic = partition.rpartition("-partition-")[0] or partition
-        if topic not in self.there or topic in self.lost_partition or (self.there[topic][0] == 0 and topic != partition):
+        if (
+            topic not in self.there
+            or topic in self.lost_partition
+            or (self.there[topic][0] == 0 and topic != partition)
+        ):
             raise Unavailable("500 Internal Server Error")
         return self.there[topic][1]
 
@@ -279,11 +291,18 @@ class LocalTransactions(LocalLeaders):
     """Transactional ids that are all coordinated here."""
 
     def __init__(
-        self, catalog: Catalog, table: PartitionTable, groups: LocalGroups, log: MemoryOffsets, wall_clock: Callable[[], int]
+        self,
+        catalog: Catalog,
+        table: PartitionTable,
+        groups: LocalGroups,
+        log: MemoryOffsets,
+        wall_clock: Callable[[], int],
     ) -> None:
         loop = asyncio.get_running_loop()
         markers = Markers(MarkerLogs(catalog.names, table, cast(Any, groups), cast(Any, None), catalog.has_partition))
-        self.coordinator = TransactionCoordinator(TransactionsConfig(), markers, loop.time, wall_clock, loop.time, new_producer_id)
+        self.coordinator = TransactionCoordinator(
+            TransactionsConfig(), markers, loop.time, wall_clock, loop.time, new_producer_id
+        )
         self.coordinator.begin([("__transaction_state-0", log.open)])
         self.leaders = self
 
@@ -357,25 +376,43 @@ class Sidecar:
     def __post_init__(self) -> None:
         loop = asyncio.get_running_loop()
         self.client = Client()
-        self.catalog = Catalog(cast(Any, self.admin), TopicNames(self.namespace, "public/__kafka"), lambda: loop.time() + self.skew)
-        self.table = open_table(lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), self.writer_name)
+        self.catalog = Catalog(
+            cast(Any, self.admin), TopicNames(self.namespace, "public/__kafka"), lambda: loop.time() + self.skew
+        )
+        self.table = open_table(
+            lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name), self.writer_name
+        )
         groups = LocalGroups(
-            GroupsConfig(initial_rebalance_delay_ms=0), lambda: Now(loop.time(), time.time_ns() // 1_000_000), self.catalog, self.offsets
+            GroupsConfig(initial_rebalance_delay_ms=0),
+            lambda: Now(loop.time(), time.time_ns() // 1_000_000),
+            self.catalog,
+            self.offsets,
         )
         (self.shard,) = groups.coordinator.shards
         self.transactions = LocalTransactions(
             self.catalog, self.table, groups, self.transaction_log, lambda: time.time_ns() // 1_000_000 + self.later_ms
         )
         self.transactions.coordinator.shards[0].term.elect()
-        self.fleet = TestFleet(Member(self.config.own_node_id, *self.client.local_address, self.config.rack or None), *self.others)
+        self.fleet = TestFleet(
+            Member(self.config.own_node_id, *self.client.local_address, self.config.rack or None), *self.others
+        )
         self.services = Services(
-            config=self.config, catalog=self.catalog, configs=ConfigStore(cast(Any, self.admin), "kafka"), partitions=self.table,
+            config=self.config,
+            catalog=self.catalog,
+            configs=ConfigStore(cast(Any, self.admin), "kafka"),
+            partitions=self.table,
             sessions=FetchSessionCache(),
-            groups=cast(Any, groups), transactions=cast(Any, self.transactions),
-            peers=cast(Any, None), fleet=self.fleet, mirror=Mirror("", cast(Any, None), cast(Any, None)), in_turn=KeyedLock(),
-            answers=AnswerShare(2**30), log_starts=cast(Any, MemoryLogStarts(self.logs, self.table)),
-            clock=loop.time, wall_clock=lambda: time.time_ns() // 1_000_000,
-        )  # fmt: skip
+            groups=cast(Any, groups),
+            transactions=cast(Any, self.transactions),
+            peers=cast(Any, None),
+            fleet=self.fleet,
+            mirror=Mirror("", cast(Any, None), cast(Any, None)),
+            in_turn=KeyedLock(),
+            answers=AnswerShare(2**30),
+            log_starts=cast(Any, MemoryLogStarts(self.logs, self.table)),
+            clock=loop.time,
+            wall_clock=lambda: time.time_ns() // 1_000_000,
+        )
         self.client.services = self.services
 
     async def lead(self) -> None:

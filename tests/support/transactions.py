@@ -42,7 +42,12 @@ class Coordinator:
 
 
 def begin(
-    partition: Partition, coordinator: Coordinator, *values: bytes, sequence: int, epoch: int = 0, producer: int = PRODUCER
+    partition: Partition,
+    coordinator: Coordinator,
+    *values: bytes,
+    sequence: int,
+    epoch: int = 0,
+    producer: int = PRODUCER,
 ) -> Outcome:
     data = batch(*values, producer_id=producer, epoch=epoch, sequence=sequence, transactional=True)
     outcome = Outcome()
@@ -52,13 +57,20 @@ def begin(
 
 
 async def write(
-    partition: Partition, coordinator: Coordinator, *values: bytes, sequence: int, epoch: int = 0, producer: int = PRODUCER
+    partition: Partition,
+    coordinator: Coordinator,
+    *values: bytes,
+    sequence: int,
+    epoch: int = 0,
+    producer: int = PRODUCER,
 ) -> Verdict:
     outcome = begin(partition, coordinator, *values, sequence=sequence, epoch=epoch, producer=producer)
     return await asyncio.wait_for(outcome.result, 5)
 
 
-async def end(partition: Partition, committed: bool, number: int = 100, epoch: int = 0, producer: int = PRODUCER) -> Verdict:
+async def end(
+    partition: Partition, committed: bool, number: int = 100, epoch: int = 0, producer: int = PRODUCER
+) -> Verdict:
     data = write_marker(producer, epoch, EndTransactionMarker(committed, 0), 1_000)
     outcome = Outcome()
     partition.append(Append.of_marker(data, number, asyncio.get_running_loop().time() + 5, outcome, 0))
@@ -66,7 +78,9 @@ async def end(partition: Partition, committed: bool, number: int = 100, epoch: i
 
 
 async def end_while_a_batch_hangs(log: MemoryLog, hanging: Partition, ending: Partition, *, committed: bool) -> Outcome:
-    """One sidecar writes to a transaction, and another ends it. A second batch of the first hangs, and lands with `log.let_go`."""
+    """One sidecar writes to a transaction, and another ends it. A second batch of the first hangs, and lands with
+    `log.let_go`.
+    """
     coordinator = Coordinator()
     assert (await write(hanging, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
     log.hold_sends = True
@@ -78,7 +92,9 @@ async def end_while_a_batch_hangs(log: MemoryLog, hanging: Partition, ending: Pa
 
 
 async def committed_values(partition: Partition, offset: int = 0) -> list[bytes | None]:
-    """What Kafka's clients show to an application with read_committed: they leave out what they are told was aborted."""
+    """What Kafka's clients show to an application with read_committed: they leave out what they are told was
+    aborted.
+    """
     assert await partition.opened() is ErrorCode.NONE
     await partition.confirmed_end()
     shown: list[bytes | None] = []

@@ -9,7 +9,9 @@ from collections.abc import Awaitable
 
 
 async def longest_turn(work: Awaitable[object]) -> tuple[float, float]:
-    """Of the turns of the loop until `work` is done the longest, and all together: in seconds of this thread's processor."""
+    """Of the turns of the loop until `work` is done the longest, and all together: in seconds of this thread's
+    processor.
+    """
     longest = last = 0.0
     gc.collect()
     gc.freeze()  # what the tests have loaded is not to be looked through

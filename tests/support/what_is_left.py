@@ -51,7 +51,9 @@ async def first_append(partition: Partition, data: bytes) -> None:
 
 
 async def five_behind_what_is_gone(log: MemoryLog, states: MemoryStates, natives: int) -> int:
-    """A sidecar keeps a value, writes b0 to b4 two ledgers on, and is killed. Retention takes what stands between. The offset of b4."""
+    """A sidecar keeps a value, writes b0 to b4 two ledgers on, and is killed. Retention takes what stands between. The
+    offset of b4.
+    """
     before = open_partition(log, "kafka-sidecar-first", states=states)
     await first_append(before, another(8))
     log.roll()
@@ -110,8 +112,12 @@ class StoresLate(MemoryStates):
         await super().store(key, value)
 
 
-async def five_whose_value_lands_later(log: MemoryLog, states: StoresLate, between: int, markers: int, natives: int) -> tuple[int, Any]:
-    """The old sidecar has written b0 to b4 and closes; its last value hangs. Retention takes all that it has written. The offset of b4."""
+async def five_whose_value_lands_later(
+    log: MemoryLog, states: StoresLate, between: int, markers: int, natives: int
+) -> tuple[int, Any]:
+    """The old sidecar has written b0 to b4 and closes; its last value hangs. Retention takes all that it has written.
+    The offset of b4.
+    """
     before = open_partition(log, "kafka-sidecar-first", states=states)
     await first_append(before, another(8))
     log.roll()
@@ -165,8 +171,12 @@ async def five_in_what_is_left(log: MemoryLog, states: MemoryStates, natives: in
     return offsets
 
 
-def when_a_fold_begins(partition: Partition, log: MemoryLog, do: Callable[[], None], seconds: float, *, left: bool) -> None:
-    """Of all that is left, or of what was kept: from then on reading is slow for a while, and `do` comes in the middle."""
+def when_a_fold_begins(
+    partition: Partition, log: MemoryLog, do: Callable[[], None], seconds: float, *, left: bool
+) -> None:
+    """Of all that is left, or of what was kept: from then on reading is slow for a while, and `do` comes in the
+    middle.
+    """
     replay = partition._replay
     fold_up_to, is_begun = replay._fold_up_to, False
 

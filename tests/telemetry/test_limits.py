@@ -18,8 +18,11 @@ def test_a_flood_of_one_kind_hides_no_other(caplog: pytest.LogCaptureFixture, mo
         log.info("group %d waits", number)
     log.warning("the disk is full")
     assert [record.getMessage() for record in caplog.records] == [
-        "group 0 waits", "group 1 waits", "group 2 waits", "the disk is full",
-    ]  # fmt: skip
+        "group 0 waits",
+        "group 1 waits",
+        "group 2 waits",
+        "the disk is full",
+    ]
     now += 10
     log.info("group %d waits", 7)
     assert caplog.records[-1].getMessage() == "group 7 waits (997 more like this were not logged)"

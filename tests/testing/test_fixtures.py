@@ -28,7 +28,9 @@ def pulsar_kafka():
 
 
 @pytest.mark.parametrize("fixture", ["pulsar_kafka", "kafka_bootstrap_server"])
-def test_the_logs_stand_with_a_test_that_fails(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, fixture: str) -> None:
+def test_the_logs_stand_with_a_test_that_fails(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, fixture: str
+) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2] / "handler"))
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(f"def test_fails({fixture}): assert not {fixture}\ndef test_works({fixture}): assert {fixture}")

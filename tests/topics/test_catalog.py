@@ -186,7 +186,9 @@ async def test_a_partition_is_there_if_pulsar_has_its_log(partitions: int) -> No
     assert not await topics.has_partition(TopicName("public", "default", "missing"), 0)
     if partitions:
         admin.lost_partition.add(TOPIC.pulsar)
-        assert [await topics.has_partition(TOPIC, index) for index in (0, 1)] == [False, True], "though the topic counts two"
+        assert [await topics.has_partition(TOPIC, index) for index in (0, 1)] == [False, True], (
+            "though the topic counts two"
+        )
 
 
 async def test_topics_that_are_being_made_are_made_when_the_process_ends() -> None:
@@ -264,7 +266,11 @@ def test_an_id_is_unknown_only_when_no_topic_that_may_have_it_is_away() -> None:
 
 async def test_a_regular_expression_of_another_namespace_matches_the_short_names_there() -> None:
     admin = MemoryAdmin()
-    for topic in ("persistent://public/default/orders", "persistent://team/sales/orders", "persistent://team/sales/returns"):
+    for topic in (
+        "persistent://public/default/orders",
+        "persistent://team/sales/orders",
+        "persistent://team/sales/returns",
+    ):
         admin.make(topic, 1)
     source = Catalog(admin, TopicNames("public/default", "public/__kafka"), Clock())  # type: ignore[arg-type]
     image = image_of(source)

@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 
 from kafka_sidecar.topics.config_types import Config, ConfigSource, InvalidConfig, Operation
-from kafka_sidecar.topics.configs import COMPACTION_THRESHOLD, MAX_MESSAGE_BYTES, Quorums, TopicSettings, altered, describe, set_here
+from kafka_sidecar.topics.configs import (
+    COMPACTION_THRESHOLD,
+    MAX_MESSAGE_BYTES,
+    Quorums,
+    TopicSettings,
+    altered,
+    describe,
+    set_here,
+)
 from kafka_sidecar.topics.record_configs import ENTRY_FORMAT, RecordConfigs, entry_format, record_configs
 from kafka_sidecar.topics.retention import RETENTION_BYTES, RETENTION_MS, Retention
 
@@ -21,7 +29,9 @@ def told(settings: TopicSettings, name: str) -> Config:
 
 
 def test_what_the_topic_does_not_say_is_what_holds_without_it() -> None:
-    settings = TopicSettings(default_retention=Retention(60, 500), default_max_message_bytes=7, default_entry_format="pulsar")
+    settings = TopicSettings(
+        default_retention=Retention(60, 500), default_max_message_bytes=7, default_entry_format="pulsar"
+    )
     values = {config.name: config.value for config in describe(settings)}
     assert values[RETENTION_MS] == str(HOUR_MS)
     assert values[RETENTION_BYTES] == str(500 * MIB)
@@ -45,7 +55,11 @@ def test_what_is_set_is_told_and_taken_back() -> None:
 @pytest.mark.parametrize(
     ("default", "without_ms", "without_bytes"),
     [
-        (Retention(0, 0), Retention(-1, 100), Retention(60, -1)),  # what is kept without a limit is never less than with it
+        (
+            Retention(0, 0),
+            Retention(-1, 100),
+            Retention(60, -1),
+        ),  # what is kept without a limit is never less than with it
         (Retention(30, 500), Retention(30, 100), Retention(60, 500)),
         (Retention(-1, -1), Retention(-1, 100), Retention(60, -1)),
     ],
@@ -58,7 +72,10 @@ def test_a_limit_that_is_deleted_is_the_namespaces_again(
     settings = altered(nothing, [(RETENTION_MS, SET, str(HOUR_MS)), (RETENTION_BYTES, SET, str(100 * MIB))])
     if made_by == "a Pulsar tool":
         settings = TopicSettings(default_retention=default, retention=Retention(60, 100))
-    for first, second, left in ((RETENTION_MS, RETENTION_BYTES, without_ms), (RETENTION_BYTES, RETENTION_MS, without_bytes)):
+    for first, second, left in (
+        (RETENTION_MS, RETENTION_BYTES, without_ms),
+        (RETENTION_BYTES, RETENTION_MS, without_bytes),
+    ):
         one = altered(settings, [(first, DELETE, None)])
         assert one.retention == left
         assert altered(one, [(second, DELETE, None)]) == nothing
@@ -68,7 +85,10 @@ def test_a_limit_that_is_deleted_is_the_namespaces_again(
 
 def test_a_limit_that_nobody_has_set_is_told_as_what_it_is_and_not_as_the_topics() -> None:
     settings = altered(TopicSettings(), [(RETENTION_MS, SET, str(HOUR_MS))])
-    assert (told(settings, RETENTION_BYTES).value, told(settings, RETENTION_BYTES).source) == ("-1", ConfigSource.DEFAULT_CONFIG)
+    assert (told(settings, RETENTION_BYTES).value, told(settings, RETENTION_BYTES).source) == (
+        "-1",
+        ConfigSource.DEFAULT_CONFIG,
+    )
     assert set_here(settings) == [RETENTION_MS]
 
 
@@ -141,7 +161,9 @@ def test_a_limit_is_rounded_up_and_told_as_it_was_given(name: str, given: str, k
         ("remote.storage.enable", SET, "true", "remote.storage.enable is no topic config"),
     ],
 )
-def test_what_can_not_be_kept_is_refused_by_what_to_change(name: str, operation: Operation, value: str | None, says: str) -> None:
+def test_what_can_not_be_kept_is_refused_by_what_to_change(
+    name: str, operation: Operation, value: str | None, says: str
+) -> None:
     with pytest.raises(InvalidConfig, match=says):
         altered(TopicSettings(), [(name, operation, value)])
 
@@ -185,9 +207,13 @@ def test_deleting_the_entry_format_deletes_that_of_kafka_on_pulsar_too() -> None
 
 def test_what_is_asked_of_records_is_in_properties() -> None:
     wanted = {
-        "cleanup.policy": "compact,delete", "compression.type": "zstd", "message.timestamp.type": "LogAppendTime",
-        "message.timestamp.before.max.ms": "5", "message.timestamp.after.max.ms": "6", ENTRY_FORMAT: "kafka",
-    }  # fmt: skip
+        "cleanup.policy": "compact,delete",
+        "compression.type": "zstd",
+        "message.timestamp.type": "LogAppendTime",
+        "message.timestamp.before.max.ms": "5",
+        "message.timestamp.after.max.ms": "6",
+        ENTRY_FORMAT: "kafka",
+    }
     settings = altered(TopicSettings(), [(name, SET, value) for name, value in wanted.items()])
     assert settings == TopicSettings(properties=wanted)
     assert record_configs(settings.properties) == RecordConfigs("kafka", "zstd", True, True, 5, 6)
@@ -195,7 +221,12 @@ def test_what_is_asked_of_records_is_in_properties() -> None:
 
 
 def test_properties_that_nobody_understands_ask_nothing() -> None:
-    odd = {"cleanup.policy": "x", "compression.type": "x", "message.timestamp.type": "x", "message.timestamp.before.max.ms": "x"}
+    odd = {
+        "cleanup.policy": "x",
+        "compression.type": "x",
+        "message.timestamp.type": "x",
+        "message.timestamp.before.max.ms": "x",
+    }
     assert record_configs(odd) == record_configs({})
 
 
@@ -210,7 +241,10 @@ def test_nothing_is_removed_from_a_topic_that_is_only_compacted_and_its_limits_c
     limited = altered(TopicSettings(), [(RETENTION_MS, SET, str(HOUR_MS))])
     compacted = altered(limited, [("cleanup.policy", SET, "compact")])
     assert compacted.retention == Retention(-1, -1)
-    assert (told(compacted, RETENTION_MS).value, set_here(compacted)) == (str(HOUR_MS), ["cleanup.policy", RETENTION_MS])
+    assert (told(compacted, RETENTION_MS).value, set_here(compacted)) == (
+        str(HOUR_MS),
+        ["cleanup.policy", RETENTION_MS],
+    )
     longer = altered(compacted, [(RETENTION_MS, SET, str(2 * HOUR_MS))])
     assert longer.retention == Retention(-1, -1)
     assert altered(longer, [("cleanup.policy", SET, "compact,delete")]).retention == Retention(120, -1)
@@ -222,7 +256,11 @@ def test_nothing_is_removed_from_a_topic_that_is_only_compacted_and_its_limits_c
 
 @pytest.mark.parametrize("by_default", [False, True])
 def test_pulsar_compacts_what_is_compacted_and_in_its_own_format(by_default: bool) -> None:
-    nothing = TopicSettings(default_entry_format="pulsar") if by_default else TopicSettings(properties={ENTRY_FORMAT: "pulsar"})
+    nothing = (
+        TopicSettings(default_entry_format="pulsar")
+        if by_default
+        else TopicSettings(properties={ENTRY_FORMAT: "pulsar"})
+    )
     compacted = altered(nothing, [("cleanup.policy", SET, "compact,delete")])
     assert compacted.compaction_threshold == COMPACTION_THRESHOLD
     assert altered(compacted, [(ENTRY_FORMAT, SET, "kafka")]).compaction_threshold is None
@@ -246,7 +284,9 @@ def test_a_policy_of_compaction_that_somebody_else_has_set_gets_its_retention_wh
 
 
 def test_a_limit_that_is_not_the_topics_follows_its_namespace() -> None:
-    settings = altered(TopicSettings(default_retention=Retention(1_440, 500)), [(RETENTION_BYTES, SET, str(1024 * MIB))])
+    settings = altered(
+        TopicSettings(default_retention=Retention(1_440, 500)), [(RETENTION_BYTES, SET, str(1024 * MIB))]
+    )
     later = replace(settings, default_retention=Retention(10_080, 500))
     assert altered(later, [(RETENTION_BYTES, SET, str(1024 * MIB))]).retention == Retention(10_080, 1024)
 

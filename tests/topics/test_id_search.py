@@ -162,8 +162,12 @@ def test_an_id_may_be_that_of_a_topic_that_moves() -> None:
 
 @pytest.mark.parametrize("count", [1, 3 * MOST_IDS // 2])
 @pytest.mark.parametrize("places", [0, 1_000])
-def test_no_id_waits_for_longer_than_a_move_takes_however_many_there_are(count: int, places: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A topic that is lost never comes back, and somewhere one is always being made. Of too many that are lost none is doubted."""
+def test_no_id_waits_for_longer_than_a_move_takes_however_many_there_are(
+    count: int, places: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic that is lost never comes back, and somewhere one is always being made. Of too many that are lost none is
+    doubted.
+    """
     monkeypatch.setattr(lost_topics, "MOST_TOPICS", places)
 
     async def play() -> None:

@@ -23,7 +23,20 @@ def test_a_topic_of_another_namespace_keeps_its_full_name() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", "ns/t", "a/b/c/d", "non-persistent://a/b/t", "t-partition-3", "a b", "x" * 250, ".", "..", "a//t", "persistent://t", "../../t"],
+    [
+        "",
+        "ns/t",
+        "a/b/c/d",
+        "non-persistent://a/b/t",
+        "t-partition-3",
+        "a b",
+        "x" * 250,
+        ".",
+        "..",
+        "a//t",
+        "persistent://t",
+        "../../t",
+    ],
 )
 def test_what_is_no_topic_is_refused(name: str) -> None:
     with pytest.raises(InvalidTopicName):

@@ -106,7 +106,9 @@ async def test_a_namespace_is_asked_once_in_half_a_minute_for_all_its_topics() -
         ({"billing": {"durable": True}}, True, Counting.WRITTEN),
     ],
 )
-async def test_nobodys_working_subscription_loses_records(subscriptions: dict[str, Any], always: bool, expected: Counting) -> None:
+async def test_nobodys_working_subscription_loses_records(
+    subscriptions: dict[str, Any], always: bool, expected: Counting
+) -> None:
     policies = Policies(["east", "west"], subscriptions=subscriptions)
     assert await asking(policies, always_counts=always).counting_of(TOPIC, LOG) is expected
     policies.topic = ["east"]

@@ -1,4 +1,6 @@
-"""The coordinator over its log: what is prepared is completed by whoever leads, and nobody is told of what is not stored."""
+"""The coordinator over its log: what is prepared is completed by whoever leads, and nobody is told of what is not
+stored.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Partitions(Logs):
     def __post_init__(self) -> None:
         self.held.set()
 
-    async def append_marker(self, partition: TopicPartition, marker: bytes, transaction: int, seconds: float) -> ErrorCode:
+    async def append_marker(
+        self, partition: TopicPartition, marker: bytes, transaction: int, seconds: float
+    ) -> ErrorCode:
         await self.held.wait()
         if self.fail:
             failure = self.fail.pop(0)
@@ -58,7 +62,9 @@ class Sidecar:
     def __init__(self, log: MemoryOffsets, partitions: Partitions) -> None:
         loop = asyncio.get_running_loop()
         self.now = 1_000_000
-        self.coordinator = Coordinator(TransactionsConfig(), Markers(partitions), loop.time, lambda: self.now, loop.time, new_producer_id)
+        self.coordinator = Coordinator(
+            TransactionsConfig(), Markers(partitions), loop.time, lambda: self.now, loop.time, new_producer_id
+        )
         self.coordinator.begin([("__transaction_state-0", log.open)])
         (self.shard,) = self.coordinator.shards
 
@@ -90,7 +96,9 @@ def partitions() -> Partitions:
 
 
 @pytest_asyncio.fixture
-async def sidecar(log: MemoryOffsets, partitions: Partitions, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Sidecar]:
+async def sidecar(
+    log: MemoryOffsets, partitions: Partitions, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Sidecar]:
     monkeypatch.setattr(module, "COMPLETION_SECONDS", 0.05)
     monkeypatch.setattr(module, "ABORTED_SECONDS", 0.05)
     sidecar = Sidecar(log, partitions)
@@ -116,18 +124,26 @@ async def test_a_transaction_from_its_beginning_to_its_end(sidecar: Sidecar, par
     assert partitions.written[2:] == [(A, 2, 0, False)]
 
 
-async def test_of_version_2_batches_add_their_partitions_and_each_end_bumps_the_epoch(sidecar: Sidecar, partitions: Partitions) -> None:
+async def test_of_version_2_batches_add_their_partitions_and_each_end_bumps_the_epoch(
+    sidecar: Sidecar, partitions: Partitions
+) -> None:
     producer = await sidecar.init()
-    numbers = await asyncio.gather(*(sidecar.coordinator.verify("x", producer, ("t", number), adds=True) for number in range(16)))
+    numbers = await asyncio.gather(
+        *(sidecar.coordinator.verify("x", producer, ("t", number), adds=True) for number in range(16))
+    )
     assert numbers == [1] * 16, "though they come at once"
     ended = await sidecar.coordinator.end("x", producer, True, 2)
     assert (ended.error, ended.producer_id, ended.epoch) == (NONE, producer.producer_id, 1)
     assert await sidecar.coordinator.verify("x", Producer(ended.producer_id, ended.epoch), A, adds=True) == 2
-    assert {(number, epoch) for _, number, epoch, _ in partitions.written} == {(1, 1)}, "the marker fences the epoch before"
+    assert {(number, epoch) for _, number, epoch, _ in partitions.written} == {(1, 1)}, (
+        "the marker fences the epoch before"
+    )
     assert await sidecar.coordinator.verify("x", producer, A, adds=True) is ErrorCode.PRODUCER_FENCED
 
 
-async def test_who_goes_on_at_once_waits_for_the_markers(sidecar: Sidecar, partitions: Partitions, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_goes_on_at_once_waits_for_the_markers(
+    sidecar: Sidecar, partitions: Partitions, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "COMPLETION_SECONDS", 2.0)
     producer = await sidecar.init()
     await sidecar.coordinator.add_partitions("x", producer, {A}, 0)
@@ -149,7 +165,9 @@ async def test_who_goes_on_at_once_waits_for_the_markers(sidecar: Sidecar, parti
 
 
 @pytest.mark.parametrize("commit", [True, False])
-@pytest.mark.parametrize("step", ["prepare is not stored", "prepared", "some markers", "all markers", "complete is not stored"])
+@pytest.mark.parametrize(
+    "step", ["prepare is not stored", "prepared", "some markers", "all markers", "complete is not stored"]
+)
 async def test_whoever_leads_next_finishes_what_is_there(
     log: MemoryOffsets, sidecar: Sidecar, partitions: Partitions, commit: bool, step: str
 ) -> None:
@@ -211,9 +229,15 @@ def test_a_topic_that_is_missing_for_half_a_minute_is_deleted_and_needs_none(com
     """A broker that has just started may not know it."""
     missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     metadata = TransactionMetadata(
-        transactional_id="x", producer_id=7, producer_epoch=0, timeout_ms=1, state=TransactionState.PREPARE_COMMIT, last_update_timestamp=1,
-        partitions=frozenset({A}), number=1,
-    )  # fmt: skip
+        transactional_id="x",
+        producer_id=7,
+        producer_epoch=0,
+        timeout_ms=1,
+        state=TransactionState.PREPARE_COMMIT,
+        last_update_timestamp=1,
+        partitions=frozenset({A}),
+        number=1,
+    )
 
     async def play() -> None:
         partitions = Partitions(fail=[missing] * 8)
@@ -230,9 +254,15 @@ def test_a_topic_that_is_missing_for_half_a_minute_is_deleted_and_needs_none(com
 
 def test_a_topic_is_there_that_was_seen_between_two_answers_that_it_is_missing() -> None:
     metadata = TransactionMetadata(
-        transactional_id="x", producer_id=7, producer_epoch=0, timeout_ms=1, state=TransactionState.PREPARE_COMMIT, last_update_timestamp=1,
-        partitions=frozenset({A}), number=1,
-    )  # fmt: skip
+        transactional_id="x",
+        producer_id=7,
+        producer_epoch=0,
+        timeout_ms=1,
+        state=TransactionState.PREPARE_COMMIT,
+        last_update_timestamp=1,
+        partitions=frozenset({A}),
+        number=1,
+    )
 
     async def play() -> None:
         partitions = Partitions(fail=[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_ENOUGH_REPLICAS] * 50)
@@ -246,7 +276,9 @@ async def test_a_second_producer_aborts_what_the_first_has_open(sidecar: Sidecar
     first = await sidecar.init()
     await sidecar.coordinator.add_partitions("x", first, {A}, 0)
     partitions.held.clear()
-    assert (await sidecar.coordinator.init_producer_id("x", 60_000, NOBODY)).error is ErrorCode.CONCURRENT_TRANSACTIONS, "it takes too long"
+    assert (
+        await sidecar.coordinator.init_producer_id("x", 60_000, NOBODY)
+    ).error is ErrorCode.CONCURRENT_TRANSACTIONS, "it takes too long"
     following = asyncio.create_task(sidecar.init())
     await asyncio.sleep(0.005)
     partitions.held.set()
@@ -286,7 +318,9 @@ async def test_an_id_that_nobody_uses_is_forgotten(log: MemoryOffsets, sidecar: 
 
 async def test_what_makes_no_sense_is_refused(sidecar: Sidecar) -> None:
     for timeout in (0, -1, TransactionsConfig().max_timeout_ms + 1):
-        assert (await sidecar.coordinator.init_producer_id("x", timeout, NOBODY)).error is ErrorCode.INVALID_TRANSACTION_TIMEOUT
+        assert (
+            await sidecar.coordinator.init_producer_id("x", timeout, NOBODY)
+        ).error is ErrorCode.INVALID_TRANSACTION_TIMEOUT
     for name in ("", "x" * 40_000):
         with pytest.raises(CoordinatorError) as refused:
             await sidecar.coordinator.init_producer_id(name, 1_000, NOBODY)
@@ -301,7 +335,9 @@ async def test_who_does_not_lead_says_so(sidecar: Sidecar) -> None:
     assert refused.value.error is ErrorCode.NOT_COORDINATOR
 
 
-async def test_one_that_has_gone_on_while_others_were_aborted_is_left_alone(log: MemoryOffsets, sidecar: Sidecar) -> None:
+async def test_one_that_has_gone_on_while_others_were_aborted_is_left_alone(
+    log: MemoryOffsets, sidecar: Sidecar
+) -> None:
     coordinator = sidecar.coordinator
     producers = {}
     for name in ("x", "y"):
@@ -328,7 +364,9 @@ async def test_one_that_has_gone_on_while_others_were_aborted_is_left_alone(log:
     assert sidecar.shard.transactions[other].state is TransactionState.COMPLETE_COMMIT
 
 
-async def test_a_change_is_under_way_until_its_write_has_an_outcome_whoever_waits_for_it(log: MemoryOffsets, sidecar: Sidecar) -> None:
+async def test_a_change_is_under_way_until_its_write_has_an_outcome_whoever_waits_for_it(
+    log: MemoryOffsets, sidecar: Sidecar
+) -> None:
     producer = await sidecar.init()
     await sidecar.coordinator.add_partitions("x", producer, {A}, 0)
     log.hold_receipts = True
@@ -359,7 +397,10 @@ async def test_who_goes_on_waits_for_the_markers_and_not_for_the_record_that_the
         while len(log.stored) < before + 2:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
     written = [TransactionRecords().read(key, value) for key, value in log.stored[-2:]]
-    assert [one.metadata.state for one in written if one and one.metadata] == [TransactionState.COMPLETE_COMMIT, TransactionState.ONGOING]
+    assert [one.metadata.state for one in written if one and one.metadata] == [
+        TransactionState.COMPLETE_COMMIT,
+        TransactionState.ONGOING,
+    ]
     assert not following.done(), "it is told nothing before it is stored"
     assert log.owner is not None
     log.hold_receipts = False
@@ -390,7 +431,9 @@ async def test_partitions_that_wait_together_are_told_together(sidecar: Sidecar,
     ended = await sidecar.coordinator.end("x", producer, True, 2)
     following = Producer(ended.producer_id, ended.epoch)
     begun = asyncio.get_running_loop().time()
-    answers = await asyncio.gather(*(sidecar.coordinator.verify("x", following, ("t", number), adds=True) for number in range(16)))
+    answers = await asyncio.gather(
+        *(sidecar.coordinator.verify("x", following, ("t", number), adds=True) for number in range(16))
+    )
     assert answers == [ErrorCode.CONCURRENT_TRANSACTIONS] * 16
     assert asyncio.get_running_loop().time() - begun < 4 * module.COMPLETION_SECONDS, "and not one after the other"
     partitions.held.set()
@@ -406,7 +449,12 @@ async def test_a_completion_that_fails_in_the_sidecar_itself_is_done_again(
 
     def fails_once(records: Sequence[TransactionRecord], done: Callable[[ErrorCode], None] = lambda _: None) -> None:
         nonlocal failures
-        if records and records[0].metadata is not None and records[0].metadata.state is TransactionState.COMPLETE_COMMIT and not failures:
+        if (
+            records
+            and records[0].metadata is not None
+            and records[0].metadata.state is TransactionState.COMPLETE_COMMIT
+            and not failures
+        ):
             failures += 1
             raise RuntimeError("once")
         store(records, done)
@@ -434,7 +482,9 @@ async def test_nothing_is_written_into_a_shard_that_is_being_read(log: MemoryOff
     assert len(log.stored) == stored
 
 
-async def test_a_producer_that_begins_waits_for_what_its_predecessor_has_asked(sidecar: Sidecar, log: MemoryOffsets) -> None:
+async def test_a_producer_that_begins_waits_for_what_its_predecessor_has_asked(
+    sidecar: Sidecar, log: MemoryOffsets
+) -> None:
     """It was killed while that was being stored. sarama does not ask again."""
     producer = await sidecar.init()
     log.hold_receipts = True
@@ -450,7 +500,9 @@ async def test_a_producer_that_begins_waits_for_what_its_predecessor_has_asked(s
     assert (await beginning).producer_id == producer.producer_id
 
 
-async def test_producers_that_begin_while_another_begins_wait_for_one_another(sidecar: Sidecar, log: MemoryOffsets) -> None:
+async def test_producers_that_begin_while_another_begins_wait_for_one_another(
+    sidecar: Sidecar, log: MemoryOffsets
+) -> None:
     """An application was killed and started three times while its first change was being stored."""
     await sidecar.init()
     log.hold_receipts = True
@@ -484,7 +536,9 @@ async def test_producers_that_begin_while_markers_are_written_wait_for_one_anoth
     assert len({one.epoch for one in begun}) == starts
 
 
-async def test_an_id_is_not_changing_when_its_record_could_not_be_made(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_id_is_not_changing_when_its_record_could_not_be_made(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever waits for it would wait for ever."""
     await sidecar.init()
     term_log = sidecar.shard.term._term_log

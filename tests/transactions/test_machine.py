@@ -1,4 +1,6 @@
-"""The life of a transactional id by Kafka's rules, one by one, and against a model with a coordinator that crashes at any write."""
+"""The life of a transactional id by Kafka's rules, one by one, and against a model with a coordinator that crashes at
+any write.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,16 @@ PID, NEW_PID = 7, 8
 def given(state: TransactionState, epoch: int = 3, **more: object) -> TransactionMetadata:
     partitions = frozenset({A}) if state in {ONGOING, *PREPARED} else frozenset()
     metadata = TransactionMetadata(
-        transactional_id="x", producer_id=PID, producer_epoch=epoch, timeout_ms=1_000, state=state, last_update_timestamp=1,
-        partitions=partitions, start_timestamp=1, number=5,
-    )  # fmt: skip
+        transactional_id="x",
+        producer_id=PID,
+        producer_epoch=epoch,
+        timeout_ms=1_000,
+        state=state,
+        last_update_timestamp=1,
+        partitions=partitions,
+        start_timestamp=1,
+        number=5,
+    )
     return replace(metadata, **more)  # type: ignore[arg-type]
 
 
@@ -36,7 +45,9 @@ def init(metadata: TransactionMetadata, expected: Producer = NOBODY, is_changing
     return machine.init_producer_id(metadata, expected, 2_000, NEW_PID, 9, is_changing)
 
 
-def end(metadata: TransactionMetadata | None, epoch: int, commit: bool = True, version: int = 0, pid: int = PID) -> Next:
+def end(
+    metadata: TransactionMetadata | None, epoch: int, commit: bool = True, version: int = 0, pid: int = PID
+) -> Next:
     return machine.end(metadata, Producer(pid, epoch), commit, version, NEW_PID, 9, is_changing=False)
 
 
@@ -50,7 +61,13 @@ def metadata_of(answer: Next) -> TransactionMetadata:
 
 def test_the_first_producer_gets_epoch_0() -> None:
     begun = metadata_of(init(machine.new("x", PID, 1_000, 1)))
-    assert (begun.state, begun.producer_id, begun.producer_epoch, begun.timeout_ms, begun.last_producer_epoch) == (EMPTY, PID, 0, 2_000, -1)
+    assert (begun.state, begun.producer_id, begun.producer_epoch, begun.timeout_ms, begun.last_producer_epoch) == (
+        EMPTY,
+        PID,
+        0,
+        2_000,
+        -1,
+    )
 
 
 @pytest.mark.parametrize("state", [EMPTY, *COMPLETED])
@@ -67,7 +84,12 @@ def test_while_markers_are_written_it_waits(state: TransactionState) -> None:
 
 def test_what_is_ongoing_is_aborted_with_an_epoch_that_nobody_is_told() -> None:
     fenced = metadata_of(init(given(ONGOING)))
-    assert (fenced.state, fenced.producer_epoch, fenced.last_producer_epoch, fenced.partitions) == (PREPARE_ABORT, 4, -1, IN_A)
+    assert (fenced.state, fenced.producer_epoch, fenced.last_producer_epoch, fenced.partitions) == (
+        PREPARE_ABORT,
+        4,
+        -1,
+        IN_A,
+    )
     assert metadata_of(init(machine.complete(fenced, 10))).producer_epoch == 5
 
 
@@ -86,7 +108,12 @@ def test_when_epochs_are_used_up_there_is_a_new_producer_id() -> None:
     last = given(EMPTY, MAX_EPOCH - 1)
     for expected, known in ((NOBODY, -1), (Producer(PID, MAX_EPOCH - 1), MAX_EPOCH - 1)):
         begun = metadata_of(init(last, expected))
-        assert (begun.producer_id, begun.producer_epoch, begun.last_producer_epoch, begun.previous_producer_id) == (NEW_PID, 0, known, PID)
+        assert (begun.producer_id, begun.producer_epoch, begun.last_producer_epoch, begun.previous_producer_id) == (
+            NEW_PID,
+            0,
+            known,
+            PID,
+        )
     retried = metadata_of(init(metadata_of(init(last, Producer(PID, MAX_EPOCH - 1))), Producer(PID, MAX_EPOCH - 1)))
     assert (retried.producer_id, retried.producer_epoch) == (NEW_PID, 0)
 
@@ -94,7 +121,9 @@ def test_when_epochs_are_used_up_there_is_a_new_producer_id() -> None:
 # --- partitions
 
 
-def add(metadata: TransactionMetadata | None, epoch: int = 3, partitions: set[tuple[str, int]] | None = None, pid: int = PID) -> Next:
+def add(
+    metadata: TransactionMetadata | None, epoch: int = 3, partitions: set[tuple[str, int]] | None = None, pid: int = PID
+) -> Next:
     return machine.add_partitions(metadata, Producer(pid, epoch), partitions or {A}, 0, 9, is_changing=False)
 
 
@@ -115,11 +144,18 @@ def test_it_is_remembered_from_which_number_on_a_coordinator_of_this_release_has
 def test_it_is_forgotten_where_it_is_not_certain_which_partitions_they_are() -> None:
     begun = metadata_of(machine.add_partitions(given(EMPTY), Producer(PID, 3), IN_A, 0, 9, is_changing=False))
     for partitions in (IN_A, IN_BOTH):
-        joined = metadata_of(machine.add_partitions(begun, Producer(PID, 3), partitions, 0, 9, is_changing=False, is_certain=False))
+        joined = metadata_of(
+            machine.add_partitions(begun, Producer(PID, 3), partitions, 0, 9, is_changing=False, is_certain=False)
+        )
         assert (joined.partitions, joined.marked_from) == (partitions, 0)
-        assert machine.add_partitions(joined, Producer(PID, 3), partitions, 0, 9, is_changing=False, is_certain=False) is NONE
+        assert (
+            machine.add_partitions(joined, Producer(PID, 3), partitions, 0, 9, is_changing=False, is_certain=False)
+            is NONE
+        )
         assert machine.add_partitions(joined, Producer(PID, 3), partitions, 0, 9, is_changing=False) is NONE
-    unsure = metadata_of(machine.add_partitions(given(EMPTY), Producer(PID, 3), IN_A, 0, 9, is_changing=False, is_certain=False))
+    unsure = metadata_of(
+        machine.add_partitions(given(EMPTY), Producer(PID, 3), IN_A, 0, 9, is_changing=False, is_certain=False)
+    )
     assert unsure.marked_from == 0
 
 
@@ -156,11 +192,19 @@ def test_a_batch_is_verified_against_what_is_ongoing() -> None:
 @pytest.mark.parametrize("commit", [True, False])
 def test_a_producer_commits_or_aborts(commit: bool) -> None:
     prepared = metadata_of(end(given(ONGOING), 3, commit))
-    assert (prepared.state, prepared.producer_epoch, prepared.partitions) == (PREPARE_COMMIT if commit else PREPARE_ABORT, 3, IN_A)
+    assert (prepared.state, prepared.producer_epoch, prepared.partitions) == (
+        PREPARE_COMMIT if commit else PREPARE_ABORT,
+        3,
+        IN_A,
+    )
     assert end(prepared, 3, commit) is ErrorCode.CONCURRENT_TRANSACTIONS
     assert end(prepared, 3, not commit) is ErrorCode.CONCURRENT_TRANSACTIONS
     completed = machine.complete(prepared, 10)
-    assert (completed.state, completed.partitions, completed.number) == (COMPLETE_COMMIT if commit else COMPLETE_ABORT, frozenset(), 5)
+    assert (completed.state, completed.partitions, completed.number) == (
+        COMPLETE_COMMIT if commit else COMPLETE_ABORT,
+        frozenset(),
+        5,
+    )
     assert end(completed, 3, commit) is ErrorCode.NONE
     assert end(completed, 3, not commit) is ErrorCode.INVALID_TXN_STATE
 
@@ -183,7 +227,9 @@ def test_of_version_2_each_transaction_has_an_epoch(commit: bool) -> None:
     prepared = metadata_of(end(given(ONGOING, client_version=2), 3, commit, 2))
     assert (prepared.producer_epoch, prepared.last_producer_epoch) == (4, 3)
     assert end(prepared, 3, commit, 2) is ErrorCode.CONCURRENT_TRANSACTIONS, "a retry"
-    assert end(prepared, 4, commit, 2) is ErrorCode.CONCURRENT_TRANSACTIONS, "it was told, and goes on while markers are written"
+    assert end(prepared, 4, commit, 2) is ErrorCode.CONCURRENT_TRANSACTIONS, (
+        "it was told, and goes on while markers are written"
+    )
     assert end(prepared, 5, commit, 2) is ErrorCode.PRODUCER_FENCED
     completed = machine.complete(prepared, 10)
     assert end(completed, 3, commit, 2) is ErrorCode.NONE
@@ -203,14 +249,21 @@ def test_of_version_2_the_last_epoch_ends_with_a_new_producer_id() -> None:
     assert (prepared.producer_id, prepared.producer_epoch, prepared.next_producer_id) == (PID, MAX_EPOCH, NEW_PID)
     following = Producer(NEW_PID, 0)
     assert machine.end(prepared, following, False, 2, 1, 9, is_changing=False) is ErrorCode.CONCURRENT_TRANSACTIONS
-    assert machine.add_partitions(prepared, following, IN_A, 2, 9, is_changing=False) is ErrorCode.CONCURRENT_TRANSACTIONS
-    assert machine.init_producer_id(prepared, following, 1_000, 1, 9, is_changing=False) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert (
+        machine.add_partitions(prepared, following, IN_A, 2, 9, is_changing=False) is ErrorCode.CONCURRENT_TRANSACTIONS
+    )
+    assert (
+        machine.init_producer_id(prepared, following, 1_000, 1, 9, is_changing=False)
+        is ErrorCode.CONCURRENT_TRANSACTIONS
+    )
     assert machine.verify(prepared, following, ("t", 0)) is ErrorCode.CONCURRENT_TRANSACTIONS
     completed = machine.complete(prepared, 10)
     assert (completed.producer_id, completed.producer_epoch, completed.previous_producer_id) == (NEW_PID, 0, PID)
     assert end(completed, MAX_EPOCH - 1, True, 2) is ErrorCode.NONE, "a retry of the producer that was"
     again = machine.init_producer_id(completed, Producer(PID, MAX_EPOCH - 1), 1_000, 1, 9, is_changing=False)
-    assert (metadata_of(again).producer_id, metadata_of(again).producer_epoch) == (NEW_PID, 0), "it has not heard of its end"
+    assert (metadata_of(again).producer_id, metadata_of(again).producer_epoch) == (NEW_PID, 0), (
+        "it has not heard of its end"
+    )
 
 
 def test_one_that_lasts_too_long_is_timed_out() -> None:
@@ -223,7 +276,9 @@ def test_one_that_lasts_too_long_is_timed_out() -> None:
 
 
 class Coordinator(RuleBasedStateMachine):
-    """Two producers of one id, each with what it was told last. A write may be lost with the coordinator, and markers be written again."""
+    """Two producers of one id, each with what it was told last. A write may be lost with the coordinator, and markers
+    be written again.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -235,7 +290,8 @@ class Coordinator(RuleBasedStateMachine):
         self.decided: dict[int, bool] = {}  # by number: whether it was committed
         self.answered: dict[int, bool] = {}
         self.log: list[tuple[int, int, bool]] = []  # markers: number, epoch, committed
-        self.last_aborted_nothing = False  # the last end had no transaction, as version 2 allows: it has the number of the one before
+        # The last end had no transaction, as version 2 allows: it has the number of the one before
+        self.last_aborted_nothing = False
 
     def store(self, becomes: TransactionMetadata, is_lost: bool) -> bool:
         """False where the coordinator died before it was stored: the next one reads what there was."""
@@ -271,7 +327,9 @@ class Coordinator(RuleBasedStateMachine):
     @rule(who=st.sampled_from("ab"), lost=st.booleans(), partition=st.integers(0, 2), version=st.sampled_from((0, 2)))
     def add(self, who: str, lost: bool, partition: int, version: int) -> None:
         self.now += 1
-        becomes = machine.add_partitions(self.stored, self.told.get(who, NOBODY), {("t", partition)}, version, self.now, is_changing=False)
+        becomes = machine.add_partitions(
+            self.stored, self.told.get(who, NOBODY), {("t", partition)}, version, self.now, is_changing=False
+        )
         if isinstance(becomes, TransactionMetadata):
             assert who == self.owner, "a zombie began a transaction"
             self.store(becomes, lost)
@@ -279,7 +337,9 @@ class Coordinator(RuleBasedStateMachine):
     @rule(who=st.sampled_from("ab"), lost=st.booleans(), commit=st.booleans(), version=st.sampled_from((0, 2)))
     def end(self, who: str, lost: bool, commit: bool, version: int) -> None:
         self.now += 1
-        becomes = machine.end(self.stored, self.told.get(who, NOBODY), commit, version, next(self.pids), self.now, is_changing=False)
+        becomes = machine.end(
+            self.stored, self.told.get(who, NOBODY), commit, version, next(self.pids), self.now, is_changing=False
+        )
         if isinstance(becomes, ErrorCode):
             if becomes is ErrorCode.NONE and self.stored is not None:
                 expected = False if self.last_aborted_nothing else self.decided.get(self.stored.number, commit)

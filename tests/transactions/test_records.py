@@ -23,13 +23,21 @@ def metadatas(draw: st.DrawFn) -> TransactionMetadata:
     state = draw(st.sampled_from(TransactionState))
     partitions = draw(st.frozensets(st.tuples(st.text(min_size=1, max_size=5), st.integers(0, 9))))
     return TransactionMetadata(
-        transactional_id=draw(st.text(max_size=20)), producer_id=draw(_ids), producer_epoch=draw(_epochs),
+        transactional_id=draw(st.text(max_size=20)),
+        producer_id=draw(_ids),
+        producer_epoch=draw(_epochs),
         timeout_ms=draw(st.integers(1, 2**31 - 1)),
-        state=state, last_update_timestamp=draw(_times), previous_producer_id=draw(_ids), next_producer_id=draw(_ids),
-        last_producer_epoch=draw(_epochs), partitions=frozenset() if state is TransactionState.EMPTY else partitions,
-        start_timestamp=draw(_times), client_version=draw(st.integers(0, 2)), number=draw(st.integers(0, 2**50)),
+        state=state,
+        last_update_timestamp=draw(_times),
+        previous_producer_id=draw(_ids),
+        next_producer_id=draw(_ids),
+        last_producer_epoch=draw(_epochs),
+        partitions=frozenset() if state is TransactionState.EMPTY else partitions,
+        start_timestamp=draw(_times),
+        client_version=draw(st.integers(0, 2)),
+        number=draw(st.integers(0, 2**50)),
         marked_from=draw(st.integers(0, 2**50)),
-    )  # fmt: skip
+    )
 
 
 @given(metadatas())
@@ -46,12 +54,28 @@ def test_the_key_is_kafkas() -> None:
 
 def test_a_value_of_version_0_is_read() -> None:
     """As Kafka before 4 and Kafka-on-Pulsar write it (TransactionLogValue.json)."""
-    value = struct.pack(">hqhib", 0, 77, 5, 60_000, 1) + struct.pack(">i", 1) + struct.pack(">h", 1) + b"t" + struct.pack(">iii", 2, 0, 3)
+    value = (
+        struct.pack(">hqhib", 0, 77, 5, 60_000, 1)
+        + struct.pack(">i", 1)
+        + struct.pack(">h", 1)
+        + b"t"
+        + struct.pack(">iii", 2, 0, 3)
+    )
     value += struct.pack(">qq", 1_000, 900)
     metadata = read_value("tx", value)
-    assert (metadata.producer_id, metadata.producer_epoch, metadata.timeout_ms, metadata.state) == (77, 5, 60_000, TransactionState.ONGOING)
+    assert (metadata.producer_id, metadata.producer_epoch, metadata.timeout_ms, metadata.state) == (
+        77,
+        5,
+        60_000,
+        TransactionState.ONGOING,
+    )
     assert metadata.partitions == {("t", 0), ("t", 3)}
-    assert (metadata.last_update_timestamp, metadata.start_timestamp, metadata.number, metadata.client_version) == (1_000, 900, 0, 0)
+    assert (metadata.last_update_timestamp, metadata.start_timestamp, metadata.number, metadata.client_version) == (
+        1_000,
+        900,
+        0,
+        0,
+    )
 
 
 def test_a_value_of_version_0_without_partitions_is_read() -> None:
@@ -61,9 +85,16 @@ def test_a_value_of_version_0_without_partitions_is_read() -> None:
 
 def test_the_flexible_form_is_kafkas() -> None:
     metadata = TransactionMetadata(
-        transactional_id="tx", producer_id=77, producer_epoch=5, timeout_ms=60_000, state=TransactionState.ONGOING,
-        last_update_timestamp=1_000, partitions=frozenset({("t", 3)}), start_timestamp=900, client_version=2,
-    )  # fmt: skip
+        transactional_id="tx",
+        producer_id=77,
+        producer_epoch=5,
+        timeout_ms=60_000,
+        state=TransactionState.ONGOING,
+        last_update_timestamp=1_000,
+        partitions=frozenset({("t", 3)}),
+        start_timestamp=900,
+        client_version=2,
+    )
     value = write_value(metadata)
     head = struct.pack(">hqhib", 1, 77, 5, 60_000, 1)
     topics = b"\x02" + b"\x02t" + b"\x02" + struct.pack(">i", 3) + b"\x00"
@@ -73,16 +104,24 @@ def test_the_flexible_form_is_kafkas() -> None:
 @pytest.mark.parametrize("cut", [0, 1, 5, 14, 17, 20, 30])
 def test_what_is_cut_off_is_refused(cut: int) -> None:
     metadata = TransactionMetadata(
-        transactional_id="tx", producer_id=77, producer_epoch=5, timeout_ms=60_000, state=TransactionState.ONGOING,
-        last_update_timestamp=1_000, partitions=frozenset({("t", 3)}), start_timestamp=900,
-    )  # fmt: skip
+        transactional_id="tx",
+        producer_id=77,
+        producer_epoch=5,
+        timeout_ms=60_000,
+        state=TransactionState.ONGOING,
+        last_update_timestamp=1_000,
+        partitions=frozenset({("t", 3)}),
+        start_timestamp=900,
+    )
     with pytest.raises(ProtocolError):
         read_value("tx", write_value(metadata)[:cut])
 
 
 def test_a_state_that_is_not_known_is_refused() -> None:
     with pytest.raises(ProtocolError):
-        read_value("tx", struct.pack(">hqhib", 0, 77, 5, 60_000, 99) + struct.pack(">i", -1) + struct.pack(">qq", 1, -1))
+        read_value(
+            "tx", struct.pack(">hqhib", 0, 77, 5, 60_000, 99) + struct.pack(">i", -1) + struct.pack(">qq", 1, -1)
+        )
 
 
 def test_another_kind_of_key_is_passed_over() -> None:

@@ -23,12 +23,19 @@ _markers = st.builds(EndTransactionMarker, st.booleans(), st.integers(-1, 2**31 
 
 
 @given(_markers, st.integers(0, 2**63 - 1), st.integers(0, 2**15 - 1), st.integers(0, 2**50))
-def test_a_marker_comes_back_as_it_was_written(marker: EndTransactionMarker, producer_id: int, epoch: int, timestamp: int) -> None:
+def test_a_marker_comes_back_as_it_was_written(
+    marker: EndTransactionMarker, producer_id: int, epoch: int, timestamp: int
+) -> None:
     data = write_marker(producer_id, epoch, marker, timestamp)
     header = read_header(data)
     assert header.size == len(data)
     assert header.attributes == CONTROL | TRANSACTIONAL
-    assert (header.producer_id, header.producer_epoch, header.base_sequence, header.max_timestamp) == (producer_id, epoch, -1, timestamp)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence, header.max_timestamp) == (
+        producer_id,
+        epoch,
+        -1,
+        timestamp,
+    )
     assert (header.record_count, header.offset_count) == (1, 1)
     assert read_marker(data) == marker
     assert not is_placeholder(header)
@@ -53,7 +60,12 @@ def test_a_placeholder_leads_a_consumer_over_its_offsets(base: int, offsets: int
     header = read_header(data)
     assert header.size == len(data) <= PLACEHOLDER_SIZE
     assert (header.base_offset, header.offset_count, header.record_count) == (base, offsets, 1)
-    assert (header.attributes, header.producer_id, header.producer_epoch, header.base_sequence) == (CONTROL, NO_PRODUCER_ID, -1, -1)
+    assert (header.attributes, header.producer_id, header.producer_epoch, header.base_sequence) == (
+        CONTROL,
+        NO_PRODUCER_ID,
+        -1,
+        -1,
+    )
     assert (header.base_timestamp, header.max_timestamp) == (timestamp, timestamp)
     assert is_placeholder(header)
     read = MemoryRecords(data).next_batch()

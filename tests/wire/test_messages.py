@@ -53,7 +53,9 @@ def _messages() -> list[tuple[type[Message], int, type[Any]]]:
 SCALE = int(os.environ.get("EXAMPLES_SCALE", "1"))
 EXAMPLES, CUTS = 6 * SCALE, 3 * SCALE
 MESSAGES = _messages()
-EACH = pytest.mark.parametrize(("ours", "version", "schema"), MESSAGES, ids=[f"{ours.__name__}-{version}" for ours, version, _ in MESSAGES])
+EACH = pytest.mark.parametrize(
+    ("ours", "version", "schema"), MESSAGES, ids=[f"{ours.__name__}-{version}" for ours, version, _ in MESSAGES]
+)
 
 _PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "int8": st.integers(-128, 127),
@@ -64,7 +66,9 @@ _PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "float64": st.floats(allow_nan=False),
     "bool": st.booleans(),
     "error_code": st.sampled_from(list(KioErrorCode)),
-    "timedelta_i32": st.integers(0, 2**31 - 1).map(lambda value: i32Timedelta.parse(datetime.timedelta(milliseconds=value))),
+    "timedelta_i32": st.integers(0, 2**31 - 1).map(
+        lambda value: i32Timedelta.parse(datetime.timedelta(milliseconds=value))
+    ),
     "timedelta_i64": st.integers(0, 2**40).map(lambda value: datetime.timedelta(milliseconds=value)),
     "datetime_i64": st.integers(0, 4_000_000).map(lambda value: datetime.datetime.fromtimestamp(value, datetime.UTC)),
     "string": st.text(max_size=10),
@@ -119,7 +123,9 @@ def _same(theirs: Any, ours: Any) -> bool:
 @EACH
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_it_reads_and_writes_what_kio_does(ours: type[Message], version: int, schema: type[Any], data: st.DataObject) -> None:
+def test_it_reads_and_writes_what_kio_does(
+    ours: type[Message], version: int, schema: type[Any], data: st.DataObject
+) -> None:
     theirs = data.draw(_instances(schema))
     body = _written(theirs)
     message = ours.read(version, memoryview(body))
@@ -130,7 +136,9 @@ def test_it_reads_and_writes_what_kio_does(ours: type[Message], version: int, sc
 
 
 @EACH
-def test_a_message_of_which_nothing_is_given_is_one_that_kio_reads(ours: type[Message], version: int, schema: type[Any]) -> None:
+def test_a_message_of_which_nothing_is_given_is_one_that_kio_reads(
+    ours: type[Message], version: int, schema: type[Any]
+) -> None:
     out = bytearray()
     ours().write(version, out)
     _, size = entity_reader(schema)(bytes(out), 0)
@@ -140,7 +148,9 @@ def test_a_message_of_which_nothing_is_given_is_one_that_kio_reads(ours: type[Me
 @EACH
 @settings(max_examples=CUTS, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_a_message_that_is_cut_anywhere_is_refused(ours: type[Message], version: int, schema: type[Any], data: st.DataObject) -> None:
+def test_a_message_that_is_cut_anywhere_is_refused(
+    ours: type[Message], version: int, schema: type[Any], data: st.DataObject
+) -> None:
     body = _written(data.draw(_instances(schema)))
     whole = memoryview(body)
     for end in range(len(body)):
@@ -150,7 +160,9 @@ def test_a_message_that_is_cut_anywhere_is_refused(ours: type[Message], version:
 
 @given(st.sampled_from(MESSAGES), st.binary(max_size=300))
 @settings(max_examples=2_000)
-def test_any_bytes_are_a_message_or_a_protocol_error(message: tuple[type[Message], int, type[Any]], body: bytes) -> None:
+def test_any_bytes_are_a_message_or_a_protocol_error(
+    message: tuple[type[Message], int, type[Any]], body: bytes
+) -> None:
     ours, version, _ = message
     try:
         read = ours.read(version, memoryview(body))
@@ -190,11 +202,16 @@ def test_records_in_parts_are_written_as_one(version: int, parts: list[bytes]) -
     assert encoded(parts) == encoded([b"".join(parts)])
 
 
-@given(sizes=st.lists(st.sampled_from([0, 10, COPIED_BYTES, COPIED_BYTES + 1, 3 * COPIED_BYTES]), min_size=1, max_size=4))
+@given(
+    sizes=st.lists(st.sampled_from([0, 10, COPIED_BYTES, COPIED_BYTES + 1, 3 * COPIED_BYTES]), min_size=1, max_size=4)
+)
 @pytest.mark.parametrize("version", [11, 12])
 def test_large_records_leave_as_they_are_and_the_pieces_are_the_message(version: int, sizes: list[int]) -> None:
     records = [bytes([number]) * size for number, size in enumerate(sizes)]
-    topics = [FetchableTopicResponse(topic="t", partitions=[PartitionData(records=[data], partition_index=1)]) for data in records]
+    topics = [
+        FetchableTopicResponse(topic="t", partitions=[PartitionData(records=[data], partition_index=1)])
+        for data in records
+    ]
     pieces = FetchResponse(responses=topics).write_pieces(version, bytearray(b"head"))
     assert bytes(pieces[0][:4]) == b"head"
     large = [data for data in records if len(data) > COPIED_BYTES]
@@ -248,7 +265,9 @@ def test_arrays_in_arrays_count_too() -> None:
     def request(topics: int, partitions: int) -> memoryview:
         data = [PartitionProduceData(index=0, records=None)] * partitions
         out = bytearray()
-        ProduceRequest(acks=1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=data)] * topics).write(9, out)
+        ProduceRequest(
+            acks=1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=data)] * topics
+        ).write(9, out)
         return memoryview(out)
 
     assert len(ProduceRequest.read(9, request(10, 1_000)).topic_data) == 10

@@ -37,7 +37,9 @@ def test_values_with_lengths_of_a_fixed_size(one: str | None, content: bytes, se
 
 @given(st.none() | TEXT, st.binary(max_size=300), TEXTS)
 def test_compact_values(one: str | None, content: bytes, several: list[str]) -> None:
-    reader = FlexibleReader(memoryview(compact_text(one) + compact_data(content) + compact_array(map(compact_text, several)) + NO_TAGS))
+    reader = FlexibleReader(
+        memoryview(compact_text(one) + compact_data(content) + compact_array(map(compact_text, several)) + NO_TAGS)
+    )
     assert (reader.nullable_string(), reader.bytes_(), reader.string_array()) == (one, content, several)
     assert list(reader.tagged_fields()) == []
     assert reader.rest() == b""
@@ -58,7 +60,9 @@ def test_the_version_says_how_the_rest_is_read() -> None:
     assert [type(versioned(struct.pack(">h", version), 4)[1]) for version in (3, 4)] == [Reader, FlexibleReader]
 
 
-@pytest.mark.parametrize("value", ["", "00", "0001", "000100", "00010005aa", "00010001ff"], ids=lambda value: value or "nothing")
+@pytest.mark.parametrize(
+    "value", ["", "00", "0001", "000100", "00010005aa", "00010001ff"], ids=lambda value: value or "nothing"
+)
 def test_what_ends_too_early_or_is_no_text_is_unreadable(value: str) -> None:
     with pytest.raises(RecordUnreadable, match="the key can't be read: "), reading("the key"):
         versioned(bytes.fromhex(value), 9)[1].string()

@@ -20,7 +20,13 @@ from kafka_sidecar.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kafka_sidecar.wire.produce_frame import FLEXIBLE_SINCE, TOPIC_IDS_SINCE, produce_answer, read_produce_frame, topic_key
+from kafka_sidecar.wire.produce_frame import (
+    FLEXIBLE_SINCE,
+    TOPIC_IDS_SINCE,
+    produce_answer,
+    read_produce_frame,
+    topic_key,
+)
 
 VERSIONS = st.integers(3, 13)
 NAMES = st.text("abcXYZ019._-/:", min_size=1, max_size=200)
@@ -37,29 +43,50 @@ def framed(request: ProduceRequest, version: int, client_id: str | None = "clien
     return memoryview(bytes(out))
 
 
-def request_of(version: int, topics: list[tuple[str, uuid.UUID, list[tuple[int, bytes]]]], **fields: Any) -> ProduceRequest:
+def request_of(
+    version: int, topics: list[tuple[str, uuid.UUID, list[tuple[int, bytes]]]], **fields: Any
+) -> ProduceRequest:
     parts = [
         TopicProduceData(
-            name="" if version >= 13 else name, topic_id=topic_id if version >= 13 else None,
+            name="" if version >= 13 else name,
+            topic_id=topic_id if version >= 13 else None,
             partition_data=[PartitionProduceData(index=index, records=records) for index, records in batches],
         )
         for name, topic_id, batches in topics
-    ]  # fmt: skip
+    ]
     return ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=parts, **fields)
 
 
-@given(VERSIONS, st.lists(st.tuples(NAMES, IDS, BATCHES), min_size=1, max_size=3, unique_by=(lambda one: one[0], lambda one: one[1])))
-def test_everything_is_found_where_it_stands(version: int, topics: list[tuple[str, uuid.UUID, list[tuple[int, bytes]]]]) -> None:
+@given(
+    VERSIONS,
+    st.lists(
+        st.tuples(NAMES, IDS, BATCHES), min_size=1, max_size=3, unique_by=(lambda one: one[0], lambda one: one[1])
+    ),
+)
+def test_everything_is_found_where_it_stands(
+    version: int, topics: list[tuple[str, uuid.UUID, list[tuple[int, bytes]]]]
+) -> None:
     frame = framed(request_of(version, topics), version)
     found = read_produce_frame(frame)
     assert found is not None
     assert (found.version, found.correlation_id, found.acks, found.timeout_ms) == (version, 7, -1, 1_000)
-    expected = [(topic_key(version, name, topic_id), index, records) for name, topic_id, batches in topics for index, records in batches]
+    expected = [
+        (topic_key(version, name, topic_id), index, records)
+        for name, topic_id, batches in topics
+        for index, records in batches
+    ]
     assert [(key, index, bytes(frame[begin:end])) for key, index, begin, end in found.batches] == expected
 
 
-@given(VERSIONS, st.lists(st.tuples(NAMES, IDS, BATCHES), min_size=1, max_size=3, unique_by=(lambda one: one[0], lambda one: one[1])))
-def test_the_answer_is_that_of_the_generated_class(version: int, topics: list[tuple[str, uuid.UUID, list[tuple[int, bytes]]]]) -> None:
+@given(
+    VERSIONS,
+    st.lists(
+        st.tuples(NAMES, IDS, BATCHES), min_size=1, max_size=3, unique_by=(lambda one: one[0], lambda one: one[1])
+    ),
+)
+def test_the_answer_is_that_of_the_generated_class(
+    version: int, topics: list[tuple[str, uuid.UUID, list[tuple[int, bytes]]]]
+) -> None:
     found = read_produce_frame(framed(request_of(version, topics), version))
     assert found is not None
     results = [(number % 2 * 25, 100 + number, 3) for number in range(len(found.batches))]
@@ -70,11 +97,15 @@ def test_the_answer_is_that_of_the_generated_class(version: int, topics: list[tu
         for index, _ in batches:
             error, base_offset, log_start = next(left)
             partitions.append(
-                PartitionProduceResponse(index=index, error_code=ErrorCode(error), base_offset=base_offset, log_start_offset=log_start)
+                PartitionProduceResponse(
+                    index=index, error_code=ErrorCode(error), base_offset=base_offset, log_start_offset=log_start
+                )
             )
         responses.append(
             TopicProduceResponse(
-                name="" if version >= 13 else name, topic_id=topic_id if version >= 13 else None, partition_responses=partitions
+                name="" if version >= 13 else name,
+                topic_id=topic_id if version >= 13 else None,
+                partition_responses=partitions,
             )
         )
     out = bytearray(response_header(ProduceResponse, version, 7))
@@ -99,7 +130,10 @@ def test_there_is_a_bound_for_the_batches_of_all_topics_together(version: int, m
     monkeypatch.setattr("kafka_sidecar.wire.produce_frame.MAX_BATCHES", 10)
 
     def found(topics: int) -> bool:
-        asked = [(f"t{number}", uuid.uuid5(uuid.NAMESPACE_DNS, str(number)), [(0, b"a"), (1, b"b")]) for number in range(topics)]
+        asked = [
+            (f"t{number}", uuid.uuid5(uuid.NAMESPACE_DNS, str(number)), [(0, b"a"), (1, b"b")])
+            for number in range(topics)
+        ]
         return read_produce_frame(framed(request_of(version, asked), version)) is not None
 
     assert [found(topics) for topics in (1, 4, 6, 20)] == [True, True, False, False]
@@ -115,7 +149,9 @@ def is_text(key: bytes) -> bool:
 
 @given(VERSIONS, st.data())
 def test_a_frame_that_is_cut_or_changed_is_read_alike_or_not_at_all(version: int, data: st.DataObject) -> None:
-    frame = bytearray(framed(request_of(version, [("topic", uuid.UUID(int=77), [(0, b"0" * 70), (1, b"1" * 5)])]), version))
+    frame = bytearray(
+        framed(request_of(version, [("topic", uuid.UUID(int=77), [(0, b"0" * 70), (1, b"1" * 5)])]), version)
+    )
     if data.draw(st.booleans()):
         del frame[data.draw(st.integers(8, len(frame) - 1)) :]
     else:
@@ -129,7 +165,11 @@ def test_a_frame_that_is_cut_or_changed_is_read_alike_or_not_at_all(version: int
         return  # no topic is known by such a name, so the request is left to the generated class, which refuses it
     read = ProduceRequest.read(found.version, memoryview(bytes(frame))[body:])
     assert (read.acks, read.timeout_ms, read.transactional_id) == (found.acks, found.timeout_ms, None)
-    parts = [(topic_key(found.version, topic.name, topic.topic_id), part) for topic in read.topic_data for part in topic.partition_data]
+    parts = [
+        (topic_key(found.version, topic.name, topic.topic_id), part)
+        for topic in read.topic_data
+        for part in topic.partition_data
+    ]
     assert [(key, part.index, part.records) for key, part in parts] == [
         (key, index, bytes(frame[begin:end])) for key, index, begin, end in found.batches
     ]

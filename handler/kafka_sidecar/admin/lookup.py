@@ -46,7 +46,11 @@ async def find_offset(partition: Partition, offset: int) -> Found:
     await _opened(partition)
     start, end = await partition.confirmed_start(), await partition.confirmed_end()
     if not start <= offset < end:
-        raise NotInTheLog(f"offset {offset} is not in the log: it has offsets {start} to {end - 1}" if start < end else "the log is empty")
+        raise NotInTheLog(
+            f"offset {offset} is not in the log: it has offsets {start} to {end - 1}"
+            if start < end
+            else "the log is empty"
+        )
     position = await partition.entry_log.find_index(offset)
     entry = None if position is None else await _entry_from(partition.entry_log, position)
     if entry is None:
@@ -66,7 +70,9 @@ async def find_unreadable(partition: Partition, offset: int) -> Unreadable:
         raise NotInTheLog(f"no entry holds offset {offset}")
     why = await _why_unreadable(partition, entry)
     if why is None:
-        raise NotLikeThat(f"entry {entry.position} can be read, so it is not skipped: consumers may seek, and records can be deleted")
+        raise NotLikeThat(
+            f"entry {entry.position} can be read, so it is not skipped: consumers may seek, and records can be deleted"
+        )
     return Unreadable(entry.position, entry.last_index + 1, why)
 
 
@@ -90,7 +96,9 @@ async def find_message_id(partition: Partition, position: Position, batch_index:
     last = (await partition.entry_log.stats()).last
     entry = await _entry_from(partition.entry_log, position) if last is not None and position <= last else None
     if entry is None or entry.position != position:
-        raise NotInTheLog(f"there is no entry {position}: the next one is {entry.position if entry is not None else 'not there yet'}")
+        raise NotInTheLog(
+            f"there is no entry {position}: the next one is {entry.position if entry is not None else 'not there yet'}"
+        )
     base, count = await _offsets(partition.entry_log, entry)
     in_entry = max(batch_index, 0)
     if in_entry >= count:
@@ -117,7 +125,9 @@ async def _entry_from(log: EntryLog, position: Position) -> RawEntry | None:
 async def _offsets(log: EntryLog, entry: RawEntry) -> tuple[int, int]:
     """The first, and how many."""
     if entry.last_index is None:
-        raise NotInTheLog(f"entry {entry.position} has no index: it is from before AppendIndexMetadataInterceptor was on")
+        raise NotInTheLog(
+            f"entry {entry.position} has no index: it is from before AppendIndexMetadataInterceptor was on"
+        )
     try:
         base = await base_offset_of(log, entry)
     except EntryUnreadable as error:

@@ -46,7 +46,9 @@ class AdminService:
         partition, name = await self._partition(request.topic, request.partition)
         found = await find_offset(partition, request.offset)
         message_id = await self._message_id(found, name, request.partition)
-        return pb.FindMessageIdResponse(message_id=message_id, base_offset=found.base_offset, offset_count=found.offset_count)
+        return pb.FindMessageIdResponse(
+            message_id=message_id, base_offset=found.base_offset, offset_count=found.offset_count
+        )
 
     async def find_offset(self, request: pb.FindOffsetRequest) -> pb.FindOffsetResponse:
         asked = request.message_id
@@ -54,7 +56,9 @@ class AdminService:
             raise Invalid("ledgers and entries are counted from 0")
         partition, _ = await self._partition(request.topic, max(asked.partition, 0))
         found = await find_message_id(partition, Position(asked.ledger, asked.entry), asked.batch_index)
-        return pb.FindOffsetResponse(offset=found.offset, base_offset=found.base_offset, offset_count=found.offset_count)
+        return pb.FindOffsetResponse(
+            offset=found.offset, base_offset=found.base_offset, offset_count=found.offset_count
+        )
 
     async def list_partitions(self, request: pb.ListPartitionsRequest) -> pb.ListPartitionsResponse:
         wanted = self._topic(request.topic).pulsar if request.topic else ""
@@ -77,12 +81,14 @@ class AdminService:
         return pb.ListGroupsResponse(
             groups=[
                 pb.Group(
-                    group_id=group.group_id, protocol="classic" if isinstance(group, ClassicGroup) else "consumer",
-                    state=group.state.value, members=len(group.members),
+                    group_id=group.group_id,
+                    protocol="classic" if isinstance(group, ClassicGroup) else "consumer",
+                    state=group.state.value,
+                    members=len(group.members),
                 )
                 for group in sorted(groups, key=lambda group: group.group_id)
             ]
-        )  # fmt: skip
+        )
 
     async def describe_fleet(self, request: pb.DescribeFleetRequest) -> pb.DescribeFleetResponse:
         return pb.DescribeFleetResponse(members=[self._member(member) for member in self._services.fleet.view.nodes])
@@ -94,8 +100,12 @@ class AdminService:
             await self._services.catalog.skip(name, request.partition, entry.position, request.offset)
         except PulsarError as error:
             raise Aborted(f"it can't be skipped: {error}") from error
-        log.warning("an operator has entry %s of %s skipped, which can't be read: %s", entry.position, partition.name, entry.why)
-        message_id = pb.MessageId(ledger=entry.position.ledger, entry=entry.position.entry, partition=request.partition, batch_index=-1)
+        log.warning(
+            "an operator has entry %s of %s skipped, which can't be read: %s", entry.position, partition.name, entry.why
+        )
+        message_id = pb.MessageId(
+            ledger=entry.position.ledger, entry=entry.position.entry, partition=request.partition, batch_index=-1
+        )
         return pb.SkipEntryResponse(message_id=message_id, next_offset=entry.next_offset)
 
     async def drain(self, request: pb.DrainRequest) -> pb.DrainResponse:
@@ -104,7 +114,9 @@ class AdminService:
         return pb.DrainResponse()
 
     async def list_log_levels(self, request: pb.ListLogLevelsRequest) -> pb.ListLogLevelsResponse:
-        return pb.ListLogLevelsResponse(loggers=[pb.Logger(name=name, level=level) for name, level in loggers().items()])
+        return pb.ListLogLevelsResponse(
+            loggers=[pb.Logger(name=name, level=level) for name, level in loggers().items()]
+        )
 
     async def set_log_level(self, request: pb.SetLogLevelRequest) -> pb.SetLogLevelResponse:
         if request.logger not in loggers():
@@ -136,9 +148,13 @@ class AdminService:
         fleet = self._services.fleet
         known = fleet.known(member)
         told = pb.FleetMember(
-            node_id=member.node_id, host=member.host, port=member.port, rack=member.rack or "", is_self=member == fleet.own,
+            node_id=member.node_id,
+            host=member.host,
+            port=member.port,
+            rack=member.rack or "",
+            is_self=member == fleet.own,
             leads=fleet.leads(member),
-        )  # fmt: skip
+        )
         if told.is_self:
             told.release, told.stored_format = __version__, STORED_FORMAT
         elif known is not None:
@@ -149,11 +165,16 @@ class AdminService:
         is_partitioned = (await self._services.catalog.find(name)).partitioned
         position = found.position
         return pb.MessageId(
-            ledger=position.ledger, entry=position.entry, partition=index if is_partitioned else -1, batch_index=found.batch_index
+            ledger=position.ledger,
+            entry=position.entry,
+            partition=index if is_partitioned else -1,
+            batch_index=found.batch_index,
         )
 
     async def _know_leaders(self, partitions: Sequence[str]) -> None:
-        """Who leads a partition is worked out from how many its topic has. What can't be found out soon is left open."""
+        """Who leads a partition is worked out from how many its topic has. What can't be found out soon is left
+        open.
+        """
         catalog = self._services.catalog
         if self._services.fleet.is_alone:
             return
@@ -169,10 +190,11 @@ class AdminService:
         name = self._services.catalog.names.from_pulsar(topic)
         leader = None if name is None else self._services.leader(name, index)
         described = pb.Partition(
-            topic=topic if name is None else self._services.catalog.names.kafka(name), partition=index,
+            topic=topic if name is None else self._services.catalog.names.kafka(name),
+            partition=index,
             state="opening" if partition.ended is None else partition.ended.name,
             leader=-1 if leader is None else leader.node_id,
-        )  # fmt: skip
+        )
         if partition.is_open:
             described.state = "open"
             described.log_start = partition.log_start

@@ -1,8 +1,9 @@
 """Produce (0), versions 3 to 13.
 
 One record batch per partition, appended as it is. acks=1 and acks=all mean the same: Pulsar has
-acknowledged. acks=0 gets no answer, so it sends nobody to the leader. ApiVersions names version 0 as the lowest, as Kafka 4 does, for
-clients that take it for a sign of features (KAFKA-18659); versions 0 to 2 are refused. Internal topics are INVALID_TOPIC_EXCEPTION.
+acknowledged. acks=0 gets no answer, so it sends nobody to the leader. ApiVersions names version 0 as the lowest, as
+Kafka 4 does, for clients that take it for a sign of features (KAFKA-18659); versions 0 to 2 are refused. Internal
+topics are INVALID_TOPIC_EXCEPTION.
 
 v3   record batches of magic 2 (KIP-98)
 v5   the log start in the response
@@ -75,7 +76,18 @@ class _Batch(NamedTuple):
 class _ResponseInWork:
     """The response to one request while appends of its partitions are in flight."""
 
-    __slots__ = ("_appends", "_client", "_clock", "_is_elsewhere", "_is_silent", "_left", "_nodes", "_responses", "_result", "_topics")
+    __slots__ = (
+        "_appends",
+        "_client",
+        "_clock",
+        "_is_elsewhere",
+        "_is_silent",
+        "_left",
+        "_nodes",
+        "_responses",
+        "_result",
+        "_topics",
+    )
 
     def __init__(self, result: Promise[Response], services: Services, client: Client, acks: int) -> None:
         self._result = result
@@ -92,7 +104,9 @@ class _ResponseInWork:
     def topic(self, requested: TopicProduceData) -> None:
         """What follows is of this topic."""
         self._responses = []
-        self._topics.append(TopicProduceResponse(name=requested.name, topic_id=requested.topic_id, partition_responses=self._responses))
+        self._topics.append(
+            TopicProduceResponse(name=requested.name, topic_id=requested.topic_id, partition_responses=self._responses)
+        )
 
     def refuse(self, index: int, batch: _Batch | None, error: ErrorCode) -> None:
         """`batch` is None where nobody can tell whose it is."""
@@ -100,10 +114,14 @@ class _ResponseInWork:
         self._failed(batch, error)
 
     def refuse_elsewhere(self, batch: _Batch, leader: Member) -> None:
-        """Before anything is appended: another member leads the partition, and a client that knows KIP-951 goes there."""
+        """Before anything is appended: another member leads the partition, and a client that knows KIP-951 goes
+        there.
+        """
         current = LeaderIdAndEpoch(leader_id=leader.node_id, leader_epoch=0)
         index, error = batch.partition_index, ErrorCode.NOT_LEADER_OR_FOLLOWER
-        self._responses.append(PartitionProduceResponse(index=index, error_code=error, base_offset=-1, current_leader=current))
+        self._responses.append(
+            PartitionProduceResponse(index=index, error_code=error, base_offset=-1, current_leader=current)
+        )
         self._is_elsewhere = True
         self._failed(batch, error, is_elsewhere=True)
 
@@ -113,13 +131,13 @@ class _ResponseInWork:
             header, now = batch.header, self._clock()
             noted = self._client.refused.note(
                 batch.subject, header.producer_id, header.producer_epoch, header.base_sequence, error, now, is_elsewhere
-            )  # fmt: skip
+            )
         if not noted or self._is_silent:
             self._client.abort()
 
     def append(
         self, batch: _Batch, partition: Partition, records: bytes, deadline: float, verification: Verification | None
-    ) -> None:  # fmt: skip
+    ) -> None:
         response = PartitionProduceResponse(index=batch.partition_index)
         self._responses.append(response)
         self._appends.append((batch, partition, response))
@@ -145,7 +163,8 @@ class _ResponseInWork:
         _, _, response = self._appends[batch_index]
         response.error_message = str(refused)
         response.record_errors = [
-            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message) for index, message in refused.records
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+            for index, message in refused.records
         ]
 
     def on_log_append_time(self, batch_index: int, timestamp: int) -> None:
@@ -154,7 +173,9 @@ class _ResponseInWork:
     def partition_done(self) -> None:
         self._left -= 1
         if self._left == 0:
-            self._result.resolve(None if self._is_silent else ProduceResponse(responses=self._topics, node_endpoints=self._endpoints()))
+            self._result.resolve(
+                None if self._is_silent else ProduceResponse(responses=self._topics, node_endpoints=self._endpoints())
+            )
 
     def _endpoints(self) -> Sequence[NodeEndpoint]:
         """Of all nodes: there are clients that forget those which are not among them (franz-go)."""
@@ -191,7 +212,8 @@ def _verification(
     producer = Producer(header.producer_id, header.producer_epoch)
     partition = services.catalog.names.kafka(name), index
     return Verification(
-        lambda: verify(services, version, transactional_id, producer, partition), once_an_epoch=version >= ADDS_PARTITION_SINCE
+        lambda: verify(services, version, transactional_id, producer, partition),
+        once_an_epoch=version >= ADDS_PARTITION_SINCE,
     )
 
 
@@ -203,32 +225,48 @@ def _refused_before(client: Client, batch: _Batch, now: float) -> Refused | None
 
 def _is_sent_away(
     services: Services, call: Call, name: TopicName, index: int, leader: Member, has_producer: bool, now: float
-) -> bool:  # fmt: skip
+) -> bool:
     """Whether a batch is refused because its client is sent to the leader, or was sent before it could know."""
     redirects, subject = services.produce_redirects, name.partition(index)
     if not has_producer and redirects.is_behind(call.client, subject, now):
         return True
-    if leader == services.fleet.own or not services.sends_away(name, now) or not is_advertised(services, call.client, leader):
+    if (
+        leader == services.fleet.own
+        or not services.sends_away(name, now)
+        or not is_advertised(services, call.client, leader)
+    ):
         return False
     redirects.last_asked_at = now
     return redirects.refuses(call.client, subject, services.fleet.version, now)
 
 
 def _begin(
-    services: Services, call: Call, request: ProduceRequest, response: _ResponseInWork, name: TopicName, batch: _Batch, records: bytes,
+    services: Services,
+    call: Call,
+    request: ProduceRequest,
+    response: _ResponseInWork,
+    name: TopicName,
+    batch: _Batch,
+    records: bytes,
     now: float,
-) -> None:  # fmt: skip
+) -> None:
     """Append a batch, or refuse it."""
     index, leader = batch.partition_index, services.leader(name, batch.partition_index)
     refused = _refused_before(call.client, batch, now)
     if refused is not None:
-        may_be_named = leader is not None and leader != services.fleet.own and is_advertised(services, call.client, leader)
+        may_be_named = (
+            leader is not None and leader != services.fleet.own and is_advertised(services, call.client, leader)
+        )
         if leader is not None and refused.is_elsewhere and may_be_named:
             response.refuse_elsewhere(batch, leader)
         else:
             response.refuse(index, batch, refused.error)
         return
-    if leader is not None and request.acks and _is_sent_away(services, call, name, index, leader, batch.header.has_producer, now):
+    if (
+        leader is not None
+        and request.acks
+        and _is_sent_away(services, call, name, index, leader, batch.header.has_producer, now)
+    ):
         response.refuse_elsewhere(batch, leader)
         return
     try:
@@ -256,7 +294,9 @@ def handle(services: Services, call: Call, request: ProduceRequest) -> Result:
         key = topic_key(call.version, topic.name, topic.topic_id)
         name = resolve(services, topic.name, topic.topic_id)
         if isinstance(name, TopicName) and name.internal:
-            name = ErrorCode.INVALID_TOPIC_EXCEPTION  # "Cannot append to internal topic" (ReplicaManager.appendToLocalLog)
+            name = (
+                ErrorCode.INVALID_TOPIC_EXCEPTION
+            )  # "Cannot append to internal topic" (ReplicaManager.appendToLocalLog)
         for requested in topic.partition_data:
             records = requested.records or b""
             header = _checked(services, call.version, request.acks, records)

@@ -172,7 +172,9 @@ class _DelayedFetch:
         if not services.sends_away(name, now):
             return None
         redirects.last_asked_at = now
-        return _Elsewhere(leader, NOT_LEADER) if redirects.refuses(self._client, subject, services.fleet.version) else None
+        return (
+            _Elsewhere(leader, NOT_LEADER) if redirects.refuses(self._client, subject, services.fleet.version) else None
+        )
 
     def begin(self) -> Result:
         answer = self._try_complete()
@@ -232,7 +234,8 @@ class _DelayedFetch:
     def _on_expiration(self) -> None:
         if self._result is None or self._result.done():
             return
-        # Mostly nothing has come, and there was nothing when it began. Records are read again: there may be less room by now.
+        # Mostly nothing has come, and there was nothing when it began. Records are read again: there may be less room
+        # by now.
         is_quiet = not (self._has_news or self._reading.under_way or self._reading.size)
         reading = self._reading if is_quiet else self._read()
         patience = (HOLD_BACK_SECONDS if reading.awaits_an_end else 0) if reading.size else CATCH_UP_SECONDS
@@ -257,7 +260,9 @@ class _DelayedFetch:
         return None
 
     def _is_cut(self, reading: _Reading) -> bool:
-        """Whether there is more than one answer may hold: to wait would bring nothing (`DelayedFetch` counts what is there)."""
+        """Whether there is more than one answer may hold: to wait would bring nothing (`DelayedFetch` counts what is
+        there).
+        """
         for partition, run in zip(self._partitions, reading.runs, strict=True):
             if run is not None and run.size and isinstance(partition, Partition):
                 end = partition.last_stable_offset if self._is_committed else partition.end_offset
@@ -317,11 +322,14 @@ class _DelayedFetch:
         if self._context.session is not None:
             rotate(self._context.session, served)
         response = CountedFetchResponse(
-            session_id=self._context.session_id, responses=[_topic_answer(topic, partitions) for topic, partitions in topics.items()]
+            session_id=self._context.session_id,
+            responses=[_topic_answer(topic, partitions) for topic, partitions in topics.items()],
         )
         if self._sends_elsewhere:  # of all nodes, as in a Produce answer
             told = nodes(self._services, self._client)
-            response.node_endpoints = [NodeEndpoint(node_id=node, host=host, port=port, rack=rack) for node, host, port, rack in told]
+            response.node_endpoints = [
+                NodeEndpoint(node_id=node, host=host, port=port, rack=rack) for node, host, port, rack in told
+            ]
         response.counted_bytes = sum(run.size for run in runs if run is not None)
         self._services.answers.take(response.counted_bytes)
         return response

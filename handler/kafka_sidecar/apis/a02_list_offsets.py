@@ -10,8 +10,8 @@ v9   latest tiered offset (KIP-1005)
 v10  a time-out (KIP-1075), of no account: see `late`
 v11  earliest pending upload offset (KIP-1023)
 
-  −1 latest          confirmed against the broker's last entry, never older than what it acknowledged. For read_committed it is
-                     the last stable offset, and what is behind that is not found by time
+  −1 latest          confirmed against the broker's last entry, never older than what it acknowledged. For
+                     read_committed it is the last stable offset, and what is behind that is not found by time
   −2 earliest        the first entry Pulsar still has; an emptied log answers its end
   −3 max timestamp   the record with the greatest timestamp
   −4 earliest local  the first entry that Pulsar has not offloaded
@@ -55,7 +55,9 @@ MAX_TIMESTAMP_SINCE: Final = 7
 _TIERED: Final = {-4: (8, earliest_local), -5: (9, latest_tiered), -6: (11, earliest_pending_upload)}
 
 
-async def _search(partition: Partition, version: int, timestamp: int, isolation_level: int) -> TimestampAndOffset | ErrorCode:
+async def _search(
+    partition: Partition, version: int, timestamp: int, isolation_level: int
+) -> TimestampAndOffset | ErrorCode:
     error = await partition.opened()
     if error is not ErrorCode.NONE:
         return error
@@ -91,7 +93,9 @@ async def _partition(
     else:
         try:
             partition = services.partition(name, requested.partition_index)
-            found = await in_time(call, _search(partition, call.version, requested.timestamp, isolation_level), LATE_TOPIC)
+            found = await in_time(
+                call, _search(partition, call.version, requested.timestamp, isolation_level), LATE_TOPIC
+            )
         except PulsarError as failure:
             found = error_code(failure)
         except EntryUnreadable:
@@ -108,9 +112,13 @@ async def _partition(
     )
 
 
-async def _topic(services: Services, call: Call, topic: ListOffsetsTopic, isolation_level: int) -> ListOffsetsTopicResponse:
+async def _topic(
+    services: Services, call: Call, topic: ListOffsetsTopic, isolation_level: int
+) -> ListOffsetsTopicResponse:
     name = resolve(services, topic.name, None)
-    partitions = await asyncio.gather(*(_partition(services, call, name, partition, isolation_level) for partition in topic.partitions))
+    partitions = await asyncio.gather(
+        *(_partition(services, call, name, partition, isolation_level) for partition in topic.partitions)
+    )
     return ListOffsetsTopicResponse(name=topic.name, partitions=partitions)
 
 
@@ -119,4 +127,12 @@ async def _handle(services: Services, call: Call, request: ListOffsetsRequest) -
     return ListOffsetsResponse(topics=await asyncio.gather(*topics))
 
 
-API: Final = Api(ListOffsetsRequest, ListOffsetsResponse, 1, 11, _handle, needs=on_topic(AclOperation.DESCRIBE), ends_with_client=True)
+API: Final = Api(
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    1,
+    11,
+    _handle,
+    needs=on_topic(AclOperation.DESCRIBE),
+    ends_with_client=True,
+)

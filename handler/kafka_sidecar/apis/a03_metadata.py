@@ -11,10 +11,10 @@ v11  no authorized operations of the cluster (KIP-700)
 v12  topics by id (KIP-516)
 v13  an error of the whole (KIP-1102)
 
-Each sidecar of a fleet names the same leaders, at their addresses for the listener to which the client came; one that is alone
-leads everything. Topics are made on the way when the request and the
-configuration allow it. Without a list, all topics of the listed namespaces and Kafka's internal ones. A topic that Pulsar does
-not describe in time is shown as it was known, or has no leader yet; so the cluster id may be null.
+Each sidecar of a fleet names the same leaders, at their addresses for the listener to which the client came; one that
+is alone leads everything. Topics are made on the way when the request and the configuration allow it. Without a list,
+all topics of the listed namespaces and Kafka's internal ones. A topic that Pulsar does not describe in time is shown as
+it was known, or has no leader yet; so the cluster id may be null.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def _found(services: Services, client: Client, view: View, topic: Topic, name: s
         )
         for index, (error, leader, ids) in enumerate(replicas(services, client, view, topic))
     ]
-    return MetadataResponseTopic(name=name, topic_id=topic.topic_id, is_internal=topic.name.internal, partitions=partitions)
+    return MetadataResponseTopic(
+        name=name, topic_id=topic.topic_id, is_internal=topic.name.internal, partitions=partitions
+    )
 
 
 def _missing(error: ErrorCode, name: str | None, topic_id: uuid.UUID | None = None) -> MetadataResponseTopic:
@@ -92,7 +94,11 @@ async def _all_topics(services: Services, call: Call, view: View) -> list[Metada
     pace = Pace()
     for name, topic in await listed(services, call):
         kafka_name = services.catalog.names.kafka(name)
-        described = _missing(topic, kafka_name) if isinstance(topic, ErrorCode) else _found(services, call.client, view, topic, kafka_name)
+        described = (
+            _missing(topic, kafka_name)
+            if isinstance(topic, ErrorCode)
+            else _found(services, call.client, view, topic, kafka_name)
+        )
         topics.append(cast(MetadataResponseTopic, Encoded(described, MetadataResponse, call.version)))
         await pace.maybe_yield()
     return topics
@@ -130,7 +136,9 @@ async def _handle(services: Services, call: Call, request: MetadataRequest) -> M
         for node_id, host, port, rack in nodes_for_leaders(services, call.client, view)
     ]
     try:
-        response.cluster_id, response.topics = await asyncio.gather(_cluster_id(services, call), _topics(services, call, view, request))
+        response.cluster_id, response.topics = await asyncio.gather(
+            _cluster_id(services, call), _topics(services, call, view, request)
+        )
     except PulsarError as failure:
         response.error_code = error_code(failure)
         if not request.topics and call.version < TOP_LEVEL_ERROR_SINCE:

@@ -8,7 +8,8 @@ v9   a member epoch where there was a generation (KIP-848)
 v10  topics by id (KIP-848)
 
 A topic that is known not to exist is UNKNOWN_TOPIC_OR_PARTITION; while that can't be learnt the commit is taken. An id
-that no topic has is UNKNOWN_TOPIC_ID; while that can't be learnt it is COORDINATOR_LOAD_IN_PROGRESS. Clients retry both.
+that no topic has is UNKNOWN_TOPIC_ID; while that can't be learnt it is COORDINATOR_LOAD_IN_PROGRESS. Clients retry
+both.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ async def _handle(services: Services, call: Call, request: OffsetCommitRequest) 
     topics = [(_requested(services, topic), topic.partitions) for topic in request.topics]
     offsets, refused = committed_offsets(services, topics)
     knows_epochs = call.version >= MEMBER_EPOCH_SINCE
-    committer = Committer(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch, knows_epochs)
+    committer = Committer(
+        request.member_id, request.group_instance_id, request.generation_id_or_member_epoch, knows_epochs
+    )
     commit = Commit(request.group_id, committer, request.retention_time_ms, offsets)
     errors = await services.groups.coordinator.commit(commit)
     return _response(topics, errors | refused)
@@ -70,7 +73,11 @@ async def _handle(services: Services, call: Call, request: OffsetCommitRequest) 
 def _requested(services: Services, topic: OffsetCommitRequestTopic) -> RequestedTopic:
     """While Pulsar can't say whether a topic has the id, the client is to try again."""
     requested = requested_topic(services, topic.name, topic.topic_id)
-    if requested.error is ErrorCode.UNKNOWN_TOPIC_ID and topic.topic_id and not services.catalog.ids.is_unknown(topic.topic_id):
+    if (
+        requested.error is ErrorCode.UNKNOWN_TOPIC_ID
+        and topic.topic_id
+        and not services.catalog.ids.is_unknown(topic.topic_id)
+    ):
         return requested._replace(error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return requested
 
@@ -83,7 +90,9 @@ def _response(topics: Topics, errors: Mapping[TopicPartition, ErrorCode]) -> Off
             at = requested.partition(partition.partition_index)
             error = requested.error if at is None else errors[at]
             answers.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error))
-        responses.append(OffsetCommitResponseTopic(name=requested.name, topic_id=requested.topic_id, partitions=answers))
+        responses.append(
+            OffsetCommitResponseTopic(name=requested.name, topic_id=requested.topic_id, partitions=answers)
+        )
     return OffsetCommitResponse(topics=responses)
 
 

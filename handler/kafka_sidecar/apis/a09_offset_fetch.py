@@ -59,7 +59,9 @@ Topics = Sequence[OffsetFetchRequestTopics]
 # --- one group
 
 
-async def _group(services: Services, call: Call, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+async def _group(
+    services: Services, call: Call, group: OffsetFetchRequestGroup, require_stable: bool
+) -> OffsetFetchResponseGroup:
     """A member that has been put out must not go on from old offsets, so it may say who it is."""
     if not await _are_topics_known(services, group.topics):
         return _refused(group, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -89,7 +91,9 @@ async def _group(services: Services, call: Call, group: OffsetFetchRequestGroup,
             log.info("the position of subscription %s is not known: %s", group_id, unavailable)
             # The client tries again; to begin anywhere else would lose or double records.
             return _refused(group, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    return OffsetFetchResponseGroup(group_id=group_id, topics=[_topic(services, topic, offsets, unstable) for topic in group.topics])
+    return OffsetFetchResponseGroup(
+        group_id=group_id, topics=[_topic(services, topic, offsets, unstable) for topic in group.topics]
+    )
 
 
 async def _are_topics_known(services: Services, topics: Topics | None) -> bool:
@@ -97,7 +101,8 @@ async def _are_topics_known(services: Services, topics: Topics | None) -> bool:
     unknown = [
         topic.topic_id
         for topic in topics or ()
-        if topic.topic_id is not None and requested_topic(services, topic.name, topic.topic_id).error is ErrorCode.UNKNOWN_TOPIC_ID
+        if topic.topic_id is not None
+        and requested_topic(services, topic.name, topic.topic_id).error is ErrorCode.UNKNOWN_TOPIC_ID
     ]
     try:
         async with asyncio.timeout(LEARN_SECONDS):
@@ -129,14 +134,19 @@ def _partition(index: int, value: OffsetCommitValue | None, error: ErrorCode) ->
     if value is None:
         return OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1, metadata="", error_code=error)
     return OffsetFetchResponsePartitions(
-        partition_index=index, committed_offset=value.offset, committed_leader_epoch=value.leader_epoch, metadata=value.metadata
+        partition_index=index,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
     )
 
 
 async def _all_topics(
     services: Services, call: Call, offsets: Offsets, unstable: Collection[TopicPartition]
 ) -> list[OffsetFetchResponseTopics] | None:
-    """Everything the group has committed. A topic that is gone has no id, and is left out; None if Pulsar can't say which are gone."""
+    """Everything the group has committed. A topic that is gone has no id, and is left out; None if Pulsar can't say
+    which are gone.
+    """
     partitions_of: dict[str, list[OffsetFetchResponsePartitions]] = {}
     for (topic, index), value in offsets.items():
         if (topic, index) not in unstable:
@@ -144,7 +154,9 @@ async def _all_topics(
     for topic, index in unstable:
         partitions_of.setdefault(topic, []).append(_partition(index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT))
     if call.version < TOPIC_IDS_SINCE:
-        return [OffsetFetchResponseTopics(name=name, partitions=partitions) for name, partitions in partitions_of.items()]
+        return [
+            OffsetFetchResponseTopics(name=name, partitions=partitions) for name, partitions in partitions_of.items()
+        ]
     topics = []
     found = await in_slices(lambda name: find(services, call, services.catalog.names.parse(name)), list(partitions_of))
     for (name, partitions), current in zip(partitions_of.items(), found, strict=True):
@@ -152,7 +164,9 @@ async def _all_topics(
             topics.append(OffsetFetchResponseTopics(topic_id=current.topic_id, partitions=partitions))
         elif current is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             # One topic that has lost a partition is not to hold up all others of its group.
-            committed = next((value.topic_id for (topic, _), value in offsets.items() if topic == name and value.topic_id), None)
+            committed = next(
+                (value.topic_id for (topic, _), value in offsets.items() if topic == name and value.topic_id), None
+            )
             if committed is None:
                 return None
             topics.append(OffsetFetchResponseTopics(topic_id=committed, partitions=partitions))
@@ -166,7 +180,12 @@ async def _of_subscription(services: Services, group_id: str, topics: Topics, kn
         requested = requested_topic(services, topic.name, topic.topic_id)
         for index in topic.partition_indexes:
             at = requested.partition(index)
-            if at is None or requested.topic is None or at in known or not services.catalog.may_have(requested.topic, index):
+            if (
+                at is None
+                or requested.topic is None
+                or at in known
+                or not services.catalog.may_have(requested.topic, index)
+            ):
                 continue
             try:
                 offset = await services.mirror.offset(group_id, requested.topic.partition(index))
@@ -178,14 +197,24 @@ async def _of_subscription(services: Services, group_id: str, topics: Topics, kn
 
 
 async def _of_these_topics(services: Services, offsets: Offsets, topics: Topics | None) -> Offsets | None:
-    """Without what was committed of other topics that had the names of these. None if Pulsar can't say which are there now.
+    """Without what was committed of other topics that had the names of these. None if Pulsar can't say which are there
+    now.
 
-    Kafka does so for requests by id; one by name would get the offsets of a topic that was deleted while its sidecar died.
+    Kafka does so for requests by id; one by name would get the offsets of a topic that was deleted while its sidecar
+    died.
     """
     if topics is None:
         offsets = _by_their_ids(services, offsets)
-    wanted = None if topics is None else {requested_topic(services, topic.name, topic.topic_id).canonical for topic in topics}
-    marked = {topic for (topic, _), value in offsets.items() if value.topic_id is not None and (wanted is None or topic in wanted)}
+    wanted = (
+        None
+        if topics is None
+        else {requested_topic(services, topic.name, topic.topic_id).canonical for topic in topics}
+    )
+    marked = {
+        topic
+        for (topic, _), value in offsets.items()
+        if value.topic_id is not None and (wanted is None or topic in wanted)
+    }
     ids = dict(zip(marked, await asyncio.gather(*(_current_id(services, topic) for topic in marked)), strict=True))
     if UNKNOWN in ids.values():
         return None
@@ -204,16 +233,22 @@ def _by_their_ids(services: Services, offsets: Offsets) -> Offsets:
 
 
 async def _under_other_names(services: Services, offsets: Offsets, topics: Topics | None) -> Offsets | None:
-    """What was committed of these topics under names that are others' now. None if Pulsar can't say which are there now.
+    """What was committed of these topics under names that are others' now. None if Pulsar can't say which are there
+    now.
 
-    Until 0.3.0 sidecars of two namespaces wrote the same short names for different topics: whose an offset is, the topic's id tells.
+    Until 0.3.0 sidecars of two namespaces wrote the same short names for different topics: whose an offset is, the
+    topic's id tells.
     """
     missing: dict[TopicPartition, str] = {}
     for topic in topics or ():
         requested = requested_topic(services, topic.name, topic.topic_id)
         if requested.topic is not None:
             missing.update(
-                {at: requested.topic.local for index in topic.partition_indexes if (at := (requested.canonical, index)) not in offsets}
+                {
+                    at: requested.topic.local
+                    for index in topic.partition_indexes
+                    if (at := (requested.canonical, index)) not in offsets
+                }
             )
     found: Offsets = {}
     if not missing:
@@ -233,8 +268,8 @@ async def _under_other_names(services: Services, offsets: Offsets, topics: Topic
 
 
 async def _current_id(services: Services, topic: str) -> uuid.UUID | None:
-    """The id of the topic that has this name now; None where there is none, or Pulsar will not say. UNKNOWN while it can't
-    say, and it is not remembered.
+    """The id of the topic that has this name now; None where there is none, or Pulsar will not say. UNKNOWN while it
+    can't say, and it is not remembered.
     """
     name = services.catalog.names.parse(topic)
     try:
@@ -258,12 +293,20 @@ def _counts(value: OffsetCommitValue, topic_id: uuid.UUID | None) -> bool:
 async def _of_one(services: Services, call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
     topics = None
     if request.topics is not None:
-        topics = [OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics]
-    group = await _group(services, call, OffsetFetchRequestGroup(group_id=request.group_id, topics=topics), request.require_stable)
+        topics = [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ]
+    group = await _group(
+        services, call, OffsetFetchRequestGroup(group_id=request.group_id, topics=topics), request.require_stable
+    )
     if group.error_code is not ErrorCode.NONE:
         return _refuse(call, request, group.error_code)
     return OffsetFetchResponse(
-        topics=[OffsetFetchResponseTopic(name=topic.name, partitions=[_older(one) for one in topic.partitions]) for topic in group.topics]
+        topics=[
+            OffsetFetchResponseTopic(name=topic.name, partitions=[_older(one) for one in topic.partitions])
+            for topic in group.topics
+        ]
     )
 
 
@@ -283,7 +326,8 @@ def _refuse(call: Call, request: OffsetFetchRequest, error: ErrorCode) -> Offset
     return OffsetFetchResponse(
         topics=[
             OffsetFetchResponseTopic(
-                name=topic.name, partitions=[_older(_partition(index, None, error)) for index in topic.partition_indexes]
+                name=topic.name,
+                partitions=[_older(_partition(index, None, error)) for index in topic.partition_indexes],
             )
             for topic in request.topics or ()
         ]
@@ -300,7 +344,9 @@ async def _of_many(services: Services, call: Call, request: OffsetFetchRequest) 
     async def here(groups: Sequence[OffsetFetchRequestGroup]) -> list[OffsetFetchResponseGroup]:
         return [await _group(services, call, group, request.require_stable) for group in groups]
 
-    async def elsewhere(leader: SidecarInfo, groups: Sequence[OffsetFetchRequestGroup]) -> Sequence[OffsetFetchResponseGroup]:
+    async def elsewhere(
+        leader: SidecarInfo, groups: Sequence[OffsetFetchRequestGroup]
+    ) -> Sequence[OffsetFetchResponseGroup]:
         part = OffsetFetchRequest(groups=groups, require_stable=request.require_stable)
         return (await ask_peer(services, call, leader, part, OffsetFetchResponse)).groups
 

@@ -41,7 +41,9 @@ async def _find(services: Services, call: Call, key_type: int, key: str) -> Coor
     if error is ErrorCode.NONE:
         try:
             leaders = services.groups.leaders if key_type == GROUP else services.transactions.leaders
-            node = await in_time(call, leaders.find(key, services.node_address(call.client), call.client.is_external), None)
+            node = await in_time(
+                call, leaders.find(key, services.node_address(call.client), call.client.is_external), None
+            )
             if node is not None:
                 return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
             error = LATE_COORDINATOR
@@ -59,7 +61,9 @@ async def _handle(services: Services, call: Call, request: FindCoordinatorReques
 
     if call.version >= MANY_SINCE:
         keys = request.coordinator_keys
-        return FindCoordinatorResponse(coordinators=await in_slices(one_of_many if len(keys) <= SLICE else written, keys))
+        return FindCoordinatorResponse(
+            coordinators=await in_slices(one_of_many if len(keys) <= SLICE else written, keys)
+        )
     one = await _find(services, call, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=one.error_code, error_message=one.error_message, node_id=one.node_id, host=one.host, port=one.port

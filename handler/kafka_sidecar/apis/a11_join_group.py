@@ -28,14 +28,22 @@ SKIP_ASSIGNMENT_SINCE: Final = 9
 
 
 async def _handle(services: Services, call: Call, request: JoinGroupRequest) -> JoinGroupResponse:
-    rebalance_timeout = request.rebalance_timeout_ms if call.version >= REBALANCE_TIMEOUT_SINCE else request.session_timeout_ms
+    rebalance_timeout = (
+        request.rebalance_timeout_ms if call.version >= REBALANCE_TIMEOUT_SINCE else request.session_timeout_ms
+    )
     join = members.MemberJoin(
-        request.member_id, request.group_instance_id, call.client_id or "", client_host(call),
-        request.session_timeout_ms, rebalance_timeout,
-        request.protocol_type, tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
-        needs_member_id=call.version >= MEMBER_ID_REQUIRED_SINCE, may_skip_assignment=call.version >= SKIP_ASSIGNMENT_SINCE,
+        request.member_id,
+        request.group_instance_id,
+        call.client_id or "",
+        client_host(call),
+        request.session_timeout_ms,
+        rebalance_timeout,
+        request.protocol_type,
+        tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+        needs_member_id=call.version >= MEMBER_ID_REQUIRED_SINCE,
+        may_skip_assignment=call.version >= SKIP_ASSIGNMENT_SINCE,
         new_member_id=new_member_id(request.group_instance_id or call.client_id or ""),
-    )  # fmt: skip
+    )
     return _response(await services.groups.coordinator.join(join, request.group_id))
 
 
@@ -62,5 +70,12 @@ def _response(joined: members.JoinResult) -> JoinGroupResponse:
 _routed: Final = joining_in_full(to_coordinator(_handle, _refuse))
 
 API: Final = Api(
-    JoinGroupRequest, JoinGroupResponse, 0, 9, _routed, needs=on_group(AclOperation.READ), ends_with_client=True, is_passed_on=True
+    JoinGroupRequest,
+    JoinGroupResponse,
+    0,
+    9,
+    _routed,
+    needs=on_group(AclOperation.READ),
+    ends_with_client=True,
+    is_passed_on=True,
 )

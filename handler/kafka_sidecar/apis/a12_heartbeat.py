@@ -22,11 +22,17 @@ async def _handle(services: Services, call: Call, request: HeartbeatRequest) -> 
 
 
 def _refuse(_: Call, __: HeartbeatRequest, error: ErrorCode) -> HeartbeatResponse:
-    # While its group is loaded a member's heartbeat succeeds, as in Kafka (GroupCoordinatorService.heartbeat): clients do not
-    # expect the error here, and aiokafka's member would not get over it.
+    # While its group is loaded a member's heartbeat succeeds, as in Kafka (GroupCoordinatorService.heartbeat): clients
+    # do not expect the error here, and aiokafka's member would not get over it.
     return HeartbeatResponse(error_code=ErrorCode.NONE if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
 
 
 API: Final = Api(
-    HeartbeatRequest, HeartbeatResponse, 0, 4, to_coordinator(_handle, _refuse), needs=on_group(AclOperation.READ), is_passed_on=True
+    HeartbeatRequest,
+    HeartbeatResponse,
+    0,
+    4,
+    to_coordinator(_handle, _refuse),
+    needs=on_group(AclOperation.READ),
+    is_passed_on=True,
 )

@@ -20,9 +20,13 @@ from kafka_sidecar.wire.messages.sync_group import SyncGroupRequest, SyncGroupRe
 
 async def _handle(services: Services, call: Call, request: SyncGroupRequest) -> SyncGroupResponse:
     sync = members.MemberSync(
-        request.member_id, request.group_instance_id, request.generation_id, request.protocol_type, request.protocol_name,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        request.protocol_type,
+        request.protocol_name,
         {one.member_id: one.assignment for one in request.assignments},
-    )  # fmt: skip
+    )
     return _response(await services.groups.coordinator.sync(sync, request.group_id))
 
 
@@ -32,12 +36,22 @@ def _refuse(_: Call, __: SyncGroupRequest, error: ErrorCode) -> SyncGroupRespons
 
 def _response(synced: members.SyncResult) -> SyncGroupResponse:
     return SyncGroupResponse(
-        error_code=synced.error, protocol_type=synced.protocol_type, protocol_name=synced.protocol, assignment=synced.assignment
+        error_code=synced.error,
+        protocol_type=synced.protocol_type,
+        protocol_name=synced.protocol,
+        assignment=synced.assignment,
     )
 
 
 _routed: Final = syncing_in_full(to_coordinator(_handle, _refuse))
 
 API: Final = Api(
-    SyncGroupRequest, SyncGroupResponse, 0, 5, _routed, needs=on_group(AclOperation.READ), ends_with_client=True, is_passed_on=True
+    SyncGroupRequest,
+    SyncGroupResponse,
+    0,
+    5,
+    _routed,
+    needs=on_group(AclOperation.READ),
+    ends_with_client=True,
+    is_passed_on=True,
 )

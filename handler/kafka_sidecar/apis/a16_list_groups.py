@@ -41,13 +41,20 @@ async def _list(services: Services, call: Call, request: ListGroupsRequest) -> L
     types = {kind.lower() for kind in request.types_filter}
     listed = [
         ListedGroup(
-            group_id=group.group_id, protocol_type=group.protocol_type or "", group_state=group.state.value, group_type=_type(group)
+            group_id=group.group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state.value,
+            group_type=_type(group),
         )
         for group in groups
         if (not states or group.state.value.lower() in states) and (not types or _type(group).lower() in types)
     ]
-    unreachable = [leader for leader in others if not services.groups.leaders.is_reachable(leader, call.client.is_external)]
-    for answer in await asyncio.gather(*(ask_peer(services, call, leader, request, ListGroupsResponse) for leader in unreachable)):
+    unreachable = [
+        leader for leader in others if not services.groups.leaders.is_reachable(leader, call.client.is_external)
+    ]
+    for answer in await asyncio.gather(
+        *(ask_peer(services, call, leader, request, ListGroupsResponse) for leader in unreachable)
+    ):
         if answer.error_code is not ErrorCode.NONE:
             raise CoordinatorError(answer.error_code)
         listed += answer.groups

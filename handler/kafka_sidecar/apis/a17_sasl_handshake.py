@@ -2,7 +2,8 @@
 
 v1  SaslAuthenticate follows (KIP-152)
 
-A client that asks for a login here gets ILLEGAL_SASL_STATE, as from a PLAINTEXT listener of Kafka (KafkaApis.handleSaslHandshakeRequest).
+A client that asks for a login here gets ILLEGAL_SASL_STATE, as from a PLAINTEXT listener of Kafka
+(KafkaApis.handleSaslHandshakeRequest).
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ v4  features that begin at version 0 (KIP-1022)
 Answered from the list of APIs, so it names nothing that is not served. An unknown version is answered
 in version 0 with UNSUPPORTED_VERSION and the versions of this API (KIP-511): clients then ask again.
 
-The level of transaction.version is 2 (KIP-890): Java's producers then add partitions and groups to transactions by what they write, and
-every transaction has an epoch of its own.
+The level of transaction.version is 2 (KIP-890): Java's producers then add partitions and groups to transactions by what
+they write, and every transaction has an epoch of its own.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def advertise(apis: Sequence[AnyApi]) -> None:
     """Called once with the list of APIs, which has this one in it."""
     _advertised[:] = [
         ApiVersion(
-            api_key=api.key, min_version=api.lowest if api.advertised_lowest is None else api.advertised_lowest, max_version=api.highest
+            api_key=api.key,
+            min_version=api.lowest if api.advertised_lowest is None else api.advertised_lowest,
+            max_version=api.highest,
         )
         for api in apis
     ]

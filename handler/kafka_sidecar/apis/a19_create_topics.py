@@ -7,8 +7,8 @@ v4  as many partitions as the broker makes, with −1 (KIP-464)
 v5  flexible (KIP-482); partitions and configs in the response (KIP-525)
 v7  topic ids in the response (KIP-516)
 
-The topic configs are those of `topics/configs`; others are refused with INVALID_CONFIG rather than ignored. A manual assignment
-may name any live node.
+The topic configs are those of `topics/configs`; others are refused with INVALID_CONFIG rather than ignored. A manual
+assignment may name any live node.
 """
 
 from __future__ import annotations
@@ -30,7 +30,12 @@ from kafka_sidecar.topics.configs import TopicSettings, altered
 from kafka_sidecar.topics.names import InvalidTopicName, TopicName
 from kafka_sidecar.topics.retention import RETENTION_SET
 from kafka_sidecar.wire.error_code import ErrorCode
-from kafka_sidecar.wire.messages.create_topics import CreatableTopic, CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from kafka_sidecar.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 
 DEFAULT: Final = -1
 # Each is a topic of Pulsar's, and all are made in one admin call: a mistyped count must not make millions.
@@ -60,12 +65,19 @@ def _checked(services: Services, topic: CreatableTopic) -> tuple[TopicName, int]
 
 
 def _assigned(services: Services, topic: CreatableTopic) -> int:
-    """The number of partitions of a manual assignment, which may name any live node (ReplicationControlManager.createTopic)."""
+    """The number of partitions of a manual assignment, which may name any live node
+    (ReplicationControlManager.createTopic).
+    """
     if topic.replication_factor != DEFAULT or topic.num_partitions != DEFAULT:
-        raise _Refused(ErrorCode.INVALID_REQUEST, "with a manual assignment the replication factor and the number of partitions must be -1")
+        raise _Refused(
+            ErrorCode.INVALID_REQUEST,
+            "with a manual assignment the replication factor and the number of partitions must be -1",
+        )
     indexes = sorted(one.partition_index for one in topic.assignments)
     if indexes != list(range(len(indexes))):
-        raise _Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions must be a consecutive 0-based integer sequence")
+        raise _Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions must be a consecutive 0-based integer sequence"
+        )
     try:
         check_assignments(services, [one.broker_ids for one in topic.assignments])
     except NotAssignable as error:
@@ -109,13 +121,16 @@ async def _make(services: Services, name: TopicName, count: int, settings: Topic
 
 
 async def _unmade(services: Services, name: TopicName, error: PulsarError) -> str:
-    """Without its configs a topic keeps too much, or too little, so it is deleted. Pulsar refuses that while a client is connected, which
-    may have written. Returns what the client hears of it.
+    """Without its configs a topic keeps too much, or too little, so it is deleted. Pulsar refuses that while a client
+    is connected, which may have written. Returns what the client hears of it.
     """
     try:
         await services.catalog.unmake(name)
     except PulsarError as reason:
-        return f"the topic is made, and lacks configs, for they could not be stored: {error}. It could not be deleted: {reason}"
+        return (
+            f"the topic is made, and lacks configs, for they could not be stored: {error}. It could not be deleted: "
+            f"{reason}"
+        )
     return str(error)
 
 
@@ -127,7 +142,9 @@ async def _exists(services: Services, name: TopicName) -> bool:
     return True
 
 
-async def _create(services: Services, topic: CreatableTopic, *, validate_only: bool, twice: bool) -> CreatableTopicResult:
+async def _create(
+    services: Services, topic: CreatableTopic, *, validate_only: bool, twice: bool
+) -> CreatableTopicResult:
     try:
         if twice:
             raise _Refused(ErrorCode.INVALID_REQUEST, "the request names this topic twice")
@@ -138,7 +155,9 @@ async def _create(services: Services, topic: CreatableTopic, *, validate_only: b
             if await _exists(services, name):
                 raise _Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {topic.name} exists")
             if name.internal:
-                raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is made by the sidecar when groups are used")
+                raise _Refused(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is made by the sidecar when groups are used"
+                )
         else:
             topic_id = await _make(services, name, count, settings)
     except _Refused as refused:
@@ -154,7 +173,10 @@ async def _create(services: Services, topic: CreatableTopic, *, validate_only: b
 async def _handle(services: Services, call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times = Counter(topic.name for topic in request.topics)
     results = await asyncio.gather(
-        *(_create(services, topic, validate_only=request.validate_only, twice=times[topic.name] > 1) for topic in request.topics)
+        *(
+            _create(services, topic, validate_only=request.validate_only, twice=times[topic.name] > 1)
+            for topic in request.topics
+        )
     )
     return CreateTopicsResponse(topics=results)
 

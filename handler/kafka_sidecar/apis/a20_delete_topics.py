@@ -24,7 +24,8 @@ from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 
 NO_TOPIC: Final = uuid.UUID(int=0)
-# A partition that moves to another broker is described again within a second or two. Clients do not ask for a deletion again.
+# A partition that moves to another broker is described again within a second or two. Clients do not ask for a deletion
+# again.
 DESCRIBE_SECONDS: Final = 5.0
 AGAIN_SECONDS: Final = 0.25
 
@@ -62,7 +63,8 @@ async def _delete(services: Services, named: str | None, topic_id: uuid.UUID | N
             result.error_code = ErrorCode.UNKNOWN_TOPIC_ID
             return result
         await services.partitions.forget_topics({name.pulsar})
-        # Taken before: when Pulsar's answer comes, another sidecar may have made the topic again and deleted records of the new one.
+        # Taken before: when Pulsar's answer comes, another sidecar may have made the topic again and deleted records of
+        # the new one.
         known = services.log_starts.values
         starts = {log: known[log] for index in range(topic.partitions) if (log := name.partition(index)) in known}
         await services.catalog.delete(name, partitioned=topic.partitioned)
@@ -81,9 +83,11 @@ class _Described(NamedTuple):
 
 
 async def _described(services: Services, name: TopicName, *, must_have_id: bool) -> _Described:
-    """A topic that has lost its first partition, because a deletion was cut short, has no id. It can be deleted by its name.
+    """A topic that has lost its first partition, because a deletion was cut short, has no id. It can be deleted by its
+    name.
 
-    One that Pulsar can't describe for a moment is described first: without its id nobody deletes what groups have committed of it.
+    One that Pulsar can't describe for a moment is described first: without its id nobody deletes what groups have
+    committed of it.
     """
     catalog, until = services.catalog, services.clock() + DESCRIBE_SECONDS
     while True:
@@ -117,11 +121,18 @@ async def _handle(services: Services, call: Call, request: DeleteTopicsRequest) 
     wanted: list[tuple[str | None, uuid.UUID | None]] = [(name, None) for name in request.topic_names]
     wanted += [(topic.name, topic.topic_id) for topic in request.topics]
     results = await asyncio.gather(*(_delete(services, name, topic_id) for name, topic_id in wanted))
-    # A topic whose id is not known leaves its commits: a deletion without an id would take those of the next topic of its name, too.
-    deleted = {result.name: result.topic_id or NO_TOPIC for result in results if result.name and result.error_code is ErrorCode.NONE}
+    # A topic whose id is not known leaves its commits: a deletion without an id would take those of the next topic of
+    # its name, too.
+    deleted = {
+        result.name: result.topic_id or NO_TOPIC
+        for result in results
+        if result.name and result.error_code is ErrorCode.NONE
+    }
     if deleted:
         await forget_everywhere(services, deleted)
     return DeleteTopicsResponse(responses=results)
 
 
-API: Final = Api(DeleteTopicsRequest, DeleteTopicsResponse, 1, 6, _handle, needs=on_topic(AclOperation.DELETE, AclOperation.DESCRIBE))
+API: Final = Api(
+    DeleteTopicsRequest, DeleteTopicsResponse, 1, 6, _handle, needs=on_topic(AclOperation.DELETE, AclOperation.DESCRIBE)
+)

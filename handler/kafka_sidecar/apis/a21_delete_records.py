@@ -3,7 +3,8 @@
 v1  the same as v0
 v2  flexible (KIP-482)
 
-What lies before it stays in Pulsar until its retention takes it. A topic that is only compacted is POLICY_VIOLATION, as with Kafka.
+What lies before it stays in Pulsar until its retention takes it. A topic that is only compacted is POLICY_VIOLATION, as
+with Kafka.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class LogStarts(Protocol):
 
 
 async def delete_before(log_starts: LogStarts, partition: Partition, before: int) -> int | ErrorCode:
-    """The log start after deleting what is before an offset (Partition.deleteRecordsOnLeader). May raise PulsarError."""
+    """The log start after deleting what is before an offset (Partition.deleteRecordsOnLeader). May raise
+    PulsarError.
+    """
     error = await partition.opened()
     if error is not ErrorCode.NONE:
         return error
@@ -87,8 +90,12 @@ async def _partition(
     return result
 
 
-async def _topic(services: Services, call: Call, topic: DeleteRecordsTopic, timeout_ms: int) -> DeleteRecordsTopicResult:
-    results = await asyncio.gather(*(_partition(services, call, topic.name, one, timeout_ms) for one in topic.partitions))
+async def _topic(
+    services: Services, call: Call, topic: DeleteRecordsTopic, timeout_ms: int
+) -> DeleteRecordsTopicResult:
+    results = await asyncio.gather(
+        *(_partition(services, call, topic.name, one, timeout_ms) for one in topic.partitions)
+    )
     return DeleteRecordsTopicResult(name=topic.name, partitions=results)
 
 

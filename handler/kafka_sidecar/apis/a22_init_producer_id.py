@@ -24,7 +24,9 @@ from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest, 
 FENCED_SINCE: Final = 4
 
 
-async def _of_transactional_id(services: Services, call: Call, request: InitProducerIdRequest) -> InitProducerIdResponse:
+async def _of_transactional_id(
+    services: Services, call: Call, request: InitProducerIdRequest
+) -> InitProducerIdResponse:
     expected = Producer(request.producer_id, request.producer_epoch)
     found = await services.transactions.coordinator.init_producer_id(
         request.transactional_id or "", request.transaction_timeout_ms, expected
@@ -57,6 +59,8 @@ API: Final = Api(
     0,
     5,
     handle,
-    needs=on_transactional_id(AclOperation.WRITE) + on_cluster(AclOperation.IDEMPOTENT_WRITE) + on_topic(AclOperation.WRITE),
+    needs=on_transactional_id(AclOperation.WRITE)
+    + on_cluster(AclOperation.IDEMPOTENT_WRITE)
+    + on_topic(AclOperation.WRITE),
     is_passed_on=True,
 )

@@ -39,7 +39,9 @@ async def _end(partition: Partition) -> int | ErrorCode:
     return await partition.confirmed_end() if error is ErrorCode.NONE else error
 
 
-async def _partition(services: Services, call: Call, name: TopicName | ErrorCode, requested: OffsetForLeaderPartition) -> EpochEndOffset:
+async def _partition(
+    services: Services, call: Call, name: TopicName | ErrorCode, requested: OffsetForLeaderPartition
+) -> EpochEndOffset:
     if isinstance(name, ErrorCode):
         return EpochEndOffset(partition=requested.partition, error_code=name)
     if requested.current_leader_epoch > EPOCH:
@@ -63,7 +65,9 @@ async def _topic(services: Services, call: Call, topic: OffsetForLeaderTopic) ->
 
 
 async def _handle(services: Services, call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(topics=await asyncio.gather(*(_topic(services, call, topic) for topic in request.topics)))
+    return OffsetForLeaderEpochResponse(
+        topics=await asyncio.gather(*(_topic(services, call, topic) for topic in request.topics))
+    )
 
 
 API: Final = Api(

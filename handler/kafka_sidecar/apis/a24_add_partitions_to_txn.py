@@ -2,7 +2,8 @@
 
 v2  PRODUCER_FENCED (KIP-588)
 v3  flexible (KIP-482)
-v4  several transactions, and whether partitions are in them (KIP-890): between brokers. Sidecars ask each other by gRPC.
+v4  several transactions, and whether partitions are in them (KIP-890): between brokers. Sidecars ask each other by
+    gRPC.
 v5  TRANSACTION_ABORTABLE (KIP-890)
 """
 
@@ -38,7 +39,9 @@ BATCHED_SINCE: Final = 4
 OF_CLIENTS: Final = 0
 OF_BROKERS: Final = 2
 # A request of several transactions is about no one coordinator: each that is not coordinated here is refused.
-_OF_TRANSACTION: Final = Coordinated(lambda services: services.transactions, lambda request: request.v3_and_below_transactional_id)
+_OF_TRANSACTION: Final = Coordinated(
+    lambda services: services.transactions, lambda request: request.v3_and_below_transactional_id
+)
 
 Topics = Sequence[AddPartitionsToTxnTopic]
 ErrorOf = Callable[[str, int], ErrorCode]  # of a partition, by the name that the request has for its topic
@@ -50,11 +53,15 @@ async def _handle(services: Services, call: Call, request: AddPartitionsToTxnReq
         return AddPartitionsToTxnResponse(results_by_transaction=results)
     producer = Producer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
     topics = request.v3_and_below_topics
-    error_of = await _add(services, request.v3_and_below_transactional_id, producer, topics, OF_CLIENTS, is_certain=not call.by_0_2)
+    error_of = await _add(
+        services, request.v3_and_below_transactional_id, producer, topics, OF_CLIENTS, is_certain=not call.by_0_2
+    )
     return _response(call, request, error_of)
 
 
-async def _result(services: Services, call: Call, transaction: AddPartitionsToTxnTransaction) -> AddPartitionsToTxnResult:
+async def _result(
+    services: Services, call: Call, transaction: AddPartitionsToTxnTransaction
+) -> AddPartitionsToTxnResult:
     transactional_id = transaction.transactional_id
     producer = Producer(transaction.producer_id, transaction.producer_epoch)
     try:
@@ -65,21 +72,33 @@ async def _result(services: Services, call: Call, transaction: AddPartitionsToTx
         if transaction.verify_only:
             error_of = await _verify(services, transactional_id, producer, transaction.topics)
         else:
-            error_of = await _add(services, transactional_id, producer, transaction.topics, OF_BROKERS, is_certain=not call.by_0_2)
+            error_of = await _add(
+                services, transactional_id, producer, transaction.topics, OF_BROKERS, is_certain=not call.by_0_2
+            )
     except CoordinatorError as refused:
         error_of = _all(refused.error)
-    return AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=_topic_results(call, transaction.topics, error_of))
+    return AddPartitionsToTxnResult(
+        transactional_id=transactional_id, topic_results=_topic_results(call, transaction.topics, error_of)
+    )
 
 
 async def _add(
-    services: Services, transactional_id: str, producer: Producer, topics: Topics, client_version: int, *, is_certain: bool
-) -> ErrorOf:  # fmt: skip
+    services: Services,
+    transactional_id: str,
+    producer: Producer,
+    topics: Topics,
+    client_version: int,
+    *,
+    is_certain: bool,
+) -> ErrorOf:
     known = await _canonical(services, topics)
     found = {partition for partition in known.values() if partition is not None}
     if None in known.values():  # a topic may be named twice, by two names
         return _missing(known)
     coordinator = services.transactions.coordinator
-    return _all(await coordinator.add_partitions(transactional_id, producer, found, client_version, is_certain=is_certain))
+    return _all(
+        await coordinator.add_partitions(transactional_id, producer, found, client_version, is_certain=is_certain)
+    )
 
 
 async def _verify(services: Services, transactional_id: str, producer: Producer, topics: Topics) -> ErrorOf:
@@ -95,11 +114,15 @@ async def _verify(services: Services, transactional_id: str, producer: Producer,
 
 def _missing(known: Mapping[TopicPartition, TopicPartition | None]) -> ErrorOf:
     """Where a partition is missing nothing is done (KafkaApis.handleAddPartitionsToTxnRequest)."""
-    return lambda *partition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known[partition] is None else ErrorCode.OPERATION_NOT_ATTEMPTED
+    return lambda *partition: (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known[partition] is None else ErrorCode.OPERATION_NOT_ATTEMPTED
+    )
 
 
 async def _canonical(services: Services, topics: Topics) -> dict[TopicPartition, TopicPartition | None]:
-    """The partitions by their topics' own names for Kafka; None for one that is not there, or can't be looked up now."""
+    """The partitions by their topics' own names for Kafka; None for one that is not there, or can't be looked up
+    now.
+    """
     counts = await asyncio.gather(*(_partitions(services, topic.name) for topic in topics))
     return {
         (topic.name, index): (name, index) if 0 <= index < count else None
@@ -109,8 +132,8 @@ async def _canonical(services: Services, topics: Topics) -> dict[TopicPartition,
 
 
 async def _partitions(services: Services, topic: str) -> tuple[str, int]:
-    """A topic's own name, and how many partitions it has, or had where Pulsar can't say now. An unknown one has none: the
-    producer asks again.
+    """A topic's own name, and how many partitions it has, or had where Pulsar can't say now. An unknown one has none:
+    the producer asks again.
     """
     name = resolve(services, topic, None)
     if not isinstance(name, TopicName) or name.internal:
@@ -133,7 +156,9 @@ def _refuse(call: Call, request: AddPartitionsToTxnRequest, error: ErrorCode) ->
 
 
 def _response(call: Call, request: AddPartitionsToTxnRequest, error_of: ErrorOf) -> AddPartitionsToTxnResponse:
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topic_results(call, request.v3_and_below_topics, error_of))
+    return AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=_topic_results(call, request.v3_and_below_topics, error_of)
+    )
 
 
 def _topic_results(call: Call, topics: Topics, error_of: ErrorOf) -> list[AddPartitionsToTxnTopicResult]:
@@ -141,7 +166,9 @@ def _topic_results(call: Call, topics: Topics, error_of: ErrorOf) -> list[AddPar
         AddPartitionsToTxnTopicResult(
             name=topic.name,
             results_by_partition=[
-                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=_told(call, error_of(topic.name, index)))
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=index, partition_error_code=_told(call, error_of(topic.name, index))
+                )
                 for index in topic.partitions
             ],
         )
@@ -161,6 +188,8 @@ API: Final = Api(
     0,
     5,
     to_coordinator(_handle, _refuse, _OF_TRANSACTION),
-    needs=on_transactional_id(AclOperation.WRITE) + on_topic(AclOperation.WRITE) + on_cluster(AclOperation.CLUSTER_ACTION),
+    needs=on_transactional_id(AclOperation.WRITE)
+    + on_topic(AclOperation.WRITE)
+    + on_cluster(AclOperation.CLUSTER_ACTION),
     is_passed_on=True,
 )

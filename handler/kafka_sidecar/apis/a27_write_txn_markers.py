@@ -2,9 +2,9 @@
 
 v2  the version of the transaction (KIP-1228), of no account
 
-Sidecars write their markers themselves; this is what `kafka-transactions abort` sends for a transaction that nobody ends (KIP-664).
-It ends the transaction that a producer has open in a partition: the first of them, where one was left open and the next has begun. Where
-it has none that is INVALID_TXN_STATE, and nothing is written.
+Sidecars write their markers themselves; this is what `kafka-transactions abort` sends for a transaction that nobody
+ends (KIP-664). It ends the transaction that a producer has open in a partition: the first of them, where one was left
+open and the next has begun. Where it has none that is INVALID_TXN_STATE, and nothing is written.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ async def _end(services: Services, marker: WritableTxnMarker, name: TopicName | 
         return error_code(failure)
 
 
-async def _topic(services: Services, marker: WritableTxnMarker, topic: WritableTxnMarkerTopic) -> WritableTxnMarkerTopicResult:
+async def _topic(
+    services: Services, marker: WritableTxnMarker, topic: WritableTxnMarkerTopic
+) -> WritableTxnMarkerTopicResult:
     name = resolve(services, topic.name, None)
     if isinstance(name, TopicName) and name.internal:
         name = ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -74,7 +76,8 @@ async def _handle(services: Services, call: Call, request: WriteTxnMarkersReques
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(
-                producer_id=marker.producer_id, topics=await asyncio.gather(*(_topic(services, marker, topic) for topic in marker.topics))
+                producer_id=marker.producer_id,
+                topics=await asyncio.gather(*(_topic(services, marker, topic) for topic in marker.topics)),
             )
             for marker in request.markers
         ]
@@ -82,5 +85,10 @@ async def _handle(services: Services, call: Call, request: WriteTxnMarkersReques
 
 
 API: Final = Api(
-    WriteTxnMarkersRequest, WriteTxnMarkersResponse, 1, 2, _handle, needs=on_cluster(AclOperation.ALTER, AclOperation.CLUSTER_ACTION)
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+    1,
+    2,
+    _handle,
+    needs=on_cluster(AclOperation.ALTER, AclOperation.CLUSTER_ACTION),
 )

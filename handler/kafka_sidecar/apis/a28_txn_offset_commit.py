@@ -61,7 +61,9 @@ async def _handle(services: Services, call: Call, request: TxnOffsetCommitReques
     committer = Committer(request.member_id, request.group_instance_id, request.generation_id)
     commit = Commit(request.group_id, committer, -1, offsets)
     producer = Producer(request.producer_id, request.producer_epoch)
-    told = await commit_offsets(services, commit, request.transactional_id, producer, adds=call.version >= ADDS_GROUP_SINCE)
+    told = await commit_offsets(
+        services, commit, request.transactional_id, producer, adds=call.version >= ADDS_GROUP_SINCE
+    )
     if isinstance(told, ErrorCode):
         is_old = told is ErrorCode.TRANSACTION_ABORTABLE and call.version < ADDS_GROUP_SINCE - 1
         return _refuse(call, request, ErrorCode.INVALID_TXN_STATE if is_old else _TOLD.get(told, told))
@@ -75,7 +77,9 @@ def _response(topics: Topics, errors: Mapping[TopicPartition, ErrorCode]) -> Txn
         for partition in partitions:
             at = requested.partition(partition.partition_index)
             error = requested.error if at is None else errors[at]
-            answers.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error))
+            answers.append(
+                TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
+            )
         responses.append(TxnOffsetCommitResponseTopic(name=requested.name, partitions=answers))
     return TxnOffsetCommitResponse(topics=responses)
 

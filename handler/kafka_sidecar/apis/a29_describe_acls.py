@@ -1,4 +1,5 @@
-"""DescribeAcls (29), versions 1 to 3: there is no authorizer, so the answer is SECURITY_DISABLED, as from a Kafka broker without one.
+"""DescribeAcls (29), versions 1 to 3: there is no authorizer, so the answer is SECURITY_DISABLED, as from a Kafka
+broker without one.
 
 v1  patterns of resources (KIP-290)
 v2  flexible (KIP-482)

@@ -1,4 +1,5 @@
-"""DeleteAcls (31), versions 1 to 3: there is no authorizer, so each filter is SECURITY_DISABLED, as from a Kafka broker without one.
+"""DeleteAcls (31), versions 1 to 3: there is no authorizer, so each filter is SECURITY_DISABLED, as from a Kafka broker
+without one.
 
 v1  patterns of resources (KIP-290)
 v2  flexible (KIP-482)

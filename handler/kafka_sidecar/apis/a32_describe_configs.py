@@ -64,7 +64,9 @@ async def _configs(services: Services, call: Call, resource: _Resource, wanted: 
     return describe(await services.configs.read(name))
 
 
-async def _found(services: Services, call: Call, resource: _Resource, wanted: Collection[str]) -> Sequence[Config] | _Refusal:
+async def _found(
+    services: Services, call: Call, resource: _Resource, wanted: Collection[str]
+) -> Sequence[Config] | _Refusal:
     try:
         return await _configs(services, call, resource, wanted)
     except NotAResource as refused:
@@ -79,11 +81,19 @@ def _told(config: Config, request: DescribeConfigsRequest) -> DescribeConfigsRes
         if config.source is not ConfigSource.DEFAULT_CONFIG:
             synonyms.append(DescribeConfigsSynonym(name=config.name, value=config.value, source=config.source))
         if config.default is not None:
-            synonyms.append(DescribeConfigsSynonym(name=config.name, value=config.default, source=ConfigSource.DEFAULT_CONFIG))
+            synonyms.append(
+                DescribeConfigsSynonym(name=config.name, value=config.default, source=ConfigSource.DEFAULT_CONFIG)
+            )
     return DescribeConfigsResourceResult(
-        name=config.name, value=config.value, read_only=config.read_only, config_source=config.source, is_sensitive=False,
-        synonyms=synonyms, config_type=config.type, documentation=config.documentation if request.include_documentation else None,
-    )  # fmt: skip
+        name=config.name,
+        value=config.value,
+        read_only=config.read_only,
+        config_source=config.source,
+        is_sensitive=False,
+        synonyms=synonyms,
+        config_type=config.type,
+        documentation=config.documentation if request.include_documentation else None,
+    )
 
 
 def _result(
@@ -100,11 +110,14 @@ def _result(
 async def _handle(services: Services, call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """A resource is looked at once, however often it is named, and has one result for each set of keys.
 
-    A few resources are looked at at a time, and each result is written when it is made, so other requests are answered meanwhile.
+    A few resources are looked at at a time, and each result is written when it is made, so other requests are answered
+    meanwhile.
     """
     wanted: dict[_Resource, dict[frozenset[str], DescribeConfigsResult | None]] = {}
     for one in request.resources:  # no keys, or null: all of them (ConfigHelper)
-        wanted.setdefault(_Resource(one.resource_type, one.resource_name), {})[frozenset(one.configuration_keys or ())] = None
+        wanted.setdefault(_Resource(one.resource_type, one.resource_name), {})[
+            frozenset(one.configuration_keys or ())
+        ] = None
     waiting = iter(wanted.items())
 
     async def describe_some() -> None:
@@ -118,7 +131,9 @@ async def _handle(services: Services, call: Call, request: DescribeConfigsReques
                 await pace.maybe_yield()
 
     await asyncio.gather(*(describe_some() for _ in range(AT_ONCE)))
-    return DescribeConfigsResponse(results=[result for results in wanted.values() for result in results.values() if result is not None])
+    return DescribeConfigsResponse(
+        results=[result for results in wanted.values() for result in results.values() if result is not None]
+    )
 
 
 API: Final = Api(
@@ -127,6 +142,8 @@ API: Final = Api(
     1,
     4,
     _handle,
-    needs=on_topic(AclOperation.DESCRIBE_CONFIGS) + on_group(AclOperation.DESCRIBE_CONFIGS) + on_cluster(AclOperation.DESCRIBE_CONFIGS),
+    needs=on_topic(AclOperation.DESCRIBE_CONFIGS)
+    + on_group(AclOperation.DESCRIBE_CONFIGS)
+    + on_cluster(AclOperation.DESCRIBE_CONFIGS),
     ends_with_client=True,
 )

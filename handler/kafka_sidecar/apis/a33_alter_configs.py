@@ -35,11 +35,16 @@ def _alteration(resource: AlterConfigsResource) -> Alteration:
 
 
 async def _handle(services: Services, call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    told = await alter_all(services, [_alteration(one) for one in request.resources], _unset, validate_only=request.validate_only)
+    told = await alter_all(
+        services, [_alteration(one) for one in request.resources], _unset, validate_only=request.validate_only
+    )
     return AlterConfigsResponse(
         responses=[
             AlterConfigsResourceResponse(
-                error_code=code, error_message=message, resource_type=resource.resource_type, resource_name=resource.resource_name
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
             )
             for resource, (code, message) in zip(request.resources, told, strict=True)
         ]
@@ -52,5 +57,7 @@ API: Final = Api(
     0,
     2,
     _handle,
-    needs=on_topic(AclOperation.ALTER_CONFIGS) + on_group(AclOperation.ALTER_CONFIGS) + on_cluster(AclOperation.ALTER_CONFIGS),
+    needs=on_topic(AclOperation.ALTER_CONFIGS)
+    + on_group(AclOperation.ALTER_CONFIGS)
+    + on_cluster(AclOperation.ALTER_CONFIGS),
 )

@@ -1,4 +1,5 @@
-"""AlterReplicaLogDirs (34), versions 1 to 2. There is one place for everything, Pulsar: what is moved there is there already.
+"""AlterReplicaLogDirs (34), versions 1 to 2. There is one place for everything, Pulsar: what is moved there is there
+already.
 
 v1  the same as v0
 v2  flexible (KIP-482)
@@ -36,11 +37,15 @@ async def _handle(services: Services, call: Call, request: AlterReplicaLogDirsRe
         for topic in directory.topics:
             found = await existing(services, call, topic.name)
             partitions = [
-                AlterReplicaLogDirPartitionResult(partition_index=index, error_code=_outcome(directory.path, found, index))
+                AlterReplicaLogDirPartitionResult(
+                    partition_index=index, error_code=_outcome(directory.path, found, index)
+                )
                 for index in topic.partitions
             ]
             results.append(AlterReplicaLogDirTopicResult(topic_name=topic.name, partitions=partitions))
     return AlterReplicaLogDirsResponse(results=results)
 
 
-API: Final = Api(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, 1, 2, _handle, needs=on_cluster(AclOperation.ALTER))
+API: Final = Api(
+    AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, 1, 2, _handle, needs=on_cluster(AclOperation.ALTER)
+)

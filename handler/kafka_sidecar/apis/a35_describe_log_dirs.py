@@ -46,7 +46,9 @@ async def _wanted(services: Services, request: DescribeLogDirsRequest) -> list[t
     return found
 
 
-async def _sizes(services: Services, told: str, name: TopicName, wanted: set[int] | None) -> DescribeLogDirsTopic | None:
+async def _sizes(
+    services: Services, told: str, name: TopicName, wanted: set[int] | None
+) -> DescribeLogDirsTopic | None:
     try:
         topic = await services.catalog.find(name)
         sizes = await services.catalog.sizes(name)
@@ -77,5 +79,11 @@ async def _handle(services: Services, call: Call, request: DescribeLogDirsReques
 
 
 API: Final = Api(
-    DescribeLogDirsRequest, DescribeLogDirsResponse, 1, 4, _handle, needs=on_cluster(AclOperation.DESCRIBE), ends_with_client=True
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    1,
+    4,
+    _handle,
+    needs=on_cluster(AclOperation.DESCRIBE),
+    ends_with_client=True,
 )

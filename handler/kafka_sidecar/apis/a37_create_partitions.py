@@ -42,7 +42,10 @@ async def _grow(services: Services, topic: CreatePartitionsTopic, validate_only:
         services.catalog.check_partitioned(found)
         if topic.assignments:
             if len(topic.assignments) != topic.count - there:
-                wanted = f"attempted to add {topic.count - there} partitions, but {len(topic.assignments)} assignments were specified"
+                wanted = (
+                    f"attempted to add {topic.count - there} partitions, but {len(topic.assignments)} assignments "
+                    "were specified"
+                )
                 return ErrorCode.INVALID_REPLICA_ASSIGNMENT, wanted
             check_assignments(services, [one.broker_ids for one in topic.assignments])
         if not validate_only:

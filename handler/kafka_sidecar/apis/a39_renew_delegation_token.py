@@ -2,7 +2,8 @@
 
 v2  flexible (KIP-482)
 
-The answer is DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as from a PLAINTEXT listener of Kafka (KafkaApis.allowTokenRequests).
+The answer is DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as from a PLAINTEXT listener of Kafka
+(KafkaApis.allowTokenRequests).
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ NO_TIME: Final = -1
 
 
 def _handle(services: Services, call: Call, request: RenewDelegationTokenRequest) -> RenewDelegationTokenResponse:
-    return RenewDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NO_TIME)
+    return RenewDelegationTokenResponse(
+        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NO_TIME
+    )
 
 
 API: Final = Api(RenewDelegationTokenRequest, RenewDelegationTokenResponse, 1, 2, _handle, needs=NOTHING)

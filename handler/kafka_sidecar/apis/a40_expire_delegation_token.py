@@ -2,7 +2,8 @@
 
 v2  flexible (KIP-482)
 
-The answer is DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as from a PLAINTEXT listener of Kafka (KafkaApis.allowTokenRequests).
+The answer is DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as from a PLAINTEXT listener of Kafka
+(KafkaApis.allowTokenRequests).
 """
 
 from __future__ import annotations
@@ -12,13 +13,18 @@ from typing import Final
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.needs import NOTHING
 from kafka_sidecar.wire.error_code import ErrorCode
-from kafka_sidecar.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
+from kafka_sidecar.wire.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
 
 NO_TIME: Final = -1
 
 
 def _handle(services: Services, call: Call, request: ExpireDelegationTokenRequest) -> ExpireDelegationTokenResponse:
-    return ExpireDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NO_TIME)
+    return ExpireDelegationTokenResponse(
+        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NO_TIME
+    )
 
 
 API: Final = Api(ExpireDelegationTokenRequest, ExpireDelegationTokenResponse, 1, 2, _handle, needs=NOTHING)

@@ -3,7 +3,8 @@
 v2  flexible (KIP-482)
 v3  the requester of a token (KIP-373)
 
-The answer is DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as from a PLAINTEXT listener of Kafka (KafkaApis.allowTokenRequests).
+The answer is DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as from a PLAINTEXT listener of Kafka
+(KafkaApis.allowTokenRequests).
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from typing import Final
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.needs import NOTHING
 from kafka_sidecar.wire.error_code import ErrorCode
-from kafka_sidecar.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
+from kafka_sidecar.wire.messages.describe_delegation_token import (
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
 
 
 def _handle(services: Services, call: Call, request: DescribeDelegationTokenRequest) -> DescribeDelegationTokenResponse:

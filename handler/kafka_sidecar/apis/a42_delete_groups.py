@@ -32,10 +32,16 @@ def _refused(group_id: str, error: ErrorCode) -> DeletableGroupResult:
 
 async def _handle(services: Services, call: Call, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     async def elsewhere(leader: SidecarInfo, groups: Sequence[str]) -> Sequence[DeletableGroupResult]:
-        return (await ask_peer(services, call, leader, DeleteGroupsRequest(groups_names=groups), DeleteGroupsResponse)).results
+        return (
+            await ask_peer(services, call, leader, DeleteGroupsRequest(groups_names=groups), DeleteGroupsResponse)
+        ).results
 
-    parts = Parts(group_of=str, here=partial(_delete, services), elsewhere=elsewhere, refuse=_refused, is_question=False)
+    parts = Parts(
+        group_of=str, here=partial(_delete, services), elsewhere=elsewhere, refuse=_refused, is_question=False
+    )
     return DeleteGroupsResponse(results=await fan_out(services, call, parts, request.groups_names))
 
 
-API: Final = Api(DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, _handle, needs=on_group(AclOperation.DELETE), is_passed_on=True)
+API: Final = Api(
+    DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, _handle, needs=on_group(AclOperation.DELETE), is_passed_on=True
+)

@@ -12,7 +12,12 @@ from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.common.topics import existing
 from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.wire.error_code import ErrorCode
-from kafka_sidecar.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+from kafka_sidecar.wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
 
 
 async def _handle(services: Services, call: Call, request: ElectLeadersRequest) -> ElectLeadersResponse:
@@ -24,7 +29,11 @@ async def _handle(services: Services, call: Call, request: ElectLeadersRequest) 
             if isinstance(found, ErrorCode):
                 code = found
             else:
-                code = ErrorCode.ELECTION_NOT_NEEDED if 0 <= index < found.partitions else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                code = (
+                    ErrorCode.ELECTION_NOT_NEEDED
+                    if 0 <= index < found.partitions
+                    else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                )
             partitions.append(PartitionResult(partition_id=index, error_code=code))
         results.append(ReplicaElectionResult(topic=topic.topic, partition_result=partitions))
     return ElectLeadersResponse(replica_election_results=results)

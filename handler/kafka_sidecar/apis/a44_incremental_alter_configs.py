@@ -20,7 +20,10 @@ from kafka_sidecar.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
-NO_OPERATION: Final[tuple[ErrorCode, str | None]] = (ErrorCode.INVALID_REQUEST, "an operation is SET, DELETE, APPEND or SUBTRACT")
+NO_OPERATION: Final[tuple[ErrorCode, str | None]] = (
+    ErrorCode.INVALID_REQUEST,
+    "an operation is SET, DELETE, APPEND or SUBTRACT",
+)
 
 
 def _alteration(resource: AlterConfigsResource) -> Alteration | None:
@@ -31,7 +34,9 @@ def _alteration(resource: AlterConfigsResource) -> Alteration | None:
     return Alteration(resource.resource_type, resource.resource_name, operations)
 
 
-async def _handle(services: Services, call: Call, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
+async def _handle(
+    services: Services, call: Call, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
     alterations = [_alteration(one) for one in request.resources]
     known = [one for one in alterations if one is not None]
     told = iter(await alter_all(services, known, lambda _, __: [], validate_only=request.validate_only))
@@ -40,7 +45,10 @@ async def _handle(services: Services, call: Call, request: IncrementalAlterConfi
         code, message = NO_OPERATION if alteration is None else next(told)
         responses.append(
             AlterConfigsResourceResponse(
-                error_code=code, error_message=message, resource_type=resource.resource_type, resource_name=resource.resource_name
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
             )
         )
     return IncrementalAlterConfigsResponse(responses=responses)
@@ -52,5 +60,7 @@ API: Final = Api(
     0,
     1,
     _handle,
-    needs=on_topic(AclOperation.ALTER_CONFIGS) + on_group(AclOperation.ALTER_CONFIGS) + on_cluster(AclOperation.ALTER_CONFIGS),
+    needs=on_topic(AclOperation.ALTER_CONFIGS)
+    + on_group(AclOperation.ALTER_CONFIGS)
+    + on_cluster(AclOperation.ALTER_CONFIGS),
 )

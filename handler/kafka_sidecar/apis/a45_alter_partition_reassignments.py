@@ -1,4 +1,5 @@
-"""AlterPartitionReassignments (45), versions 0 to 1 (KIP-455). Replication is Pulsar's: what names live nodes holds already.
+"""AlterPartitionReassignments (45), versions 0 to 1 (KIP-455). Replication is Pulsar's: what names live nodes holds
+already.
 
 v1  whether the replication factor may change (KIP-860)
 """
@@ -22,7 +23,9 @@ from kafka_sidecar.wire.messages.alter_partition_reassignments import (
 )
 
 
-def _outcome(services: Services, found: Topic | ErrorCode, wanted: ReassignablePartition) -> tuple[ErrorCode, str | None]:
+def _outcome(
+    services: Services, found: Topic | ErrorCode, wanted: ReassignablePartition
+) -> tuple[ErrorCode, str | None]:
     if isinstance(found, ErrorCode):
         return found, None
     if not 0 <= wanted.partition_index < found.partitions:
@@ -36,18 +39,31 @@ def _outcome(services: Services, found: Topic | ErrorCode, wanted: ReassignableP
     return ErrorCode.NONE, None
 
 
-async def _handle(services: Services, call: Call, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+async def _handle(
+    services: Services, call: Call, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
     responses = []
     for topic in request.topics:
         found = await existing(services, call, topic.name)
         partitions = []
         for wanted in topic.partitions:
             code, message = _outcome(services, found, wanted)
-            partitions.append(ReassignablePartitionResponse(partition_index=wanted.partition_index, error_code=code, error_message=message))
+            partitions.append(
+                ReassignablePartitionResponse(
+                    partition_index=wanted.partition_index, error_code=code, error_message=message
+                )
+            )
         responses.append(ReassignableTopicResponse(name=topic.name, partitions=partitions))
-    return AlterPartitionReassignmentsResponse(allow_replication_factor_change=request.allow_replication_factor_change, responses=responses)
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change, responses=responses
+    )
 
 
 API: Final = Api(
-    AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, 0, 1, _handle, needs=on_cluster(AclOperation.ALTER)
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    0,
+    1,
+    _handle,
+    needs=on_cluster(AclOperation.ALTER),
 )

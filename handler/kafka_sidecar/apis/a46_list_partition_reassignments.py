@@ -6,10 +6,15 @@ from typing import Final
 
 from kafka_sidecar.apis.api import Api, Call, Services
 from kafka_sidecar.apis.needs import AclOperation, on_cluster
-from kafka_sidecar.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
+from kafka_sidecar.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 
 
-async def _handle(services: Services, call: Call, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+async def _handle(
+    services: Services, call: Call, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
     return ListPartitionReassignmentsResponse()
 
 

@@ -19,7 +19,12 @@ from kafka_sidecar.wire.messages.offset_delete import (
 
 async def _handle(services: Services, call: Call, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     topics = [(requested_topic(services, topic.name, None), topic.partitions) for topic in request.topics]
-    wanted = [at for requested, partitions in topics for one in partitions if (at := requested.partition(one.partition_index)) is not None]
+    wanted = [
+        at
+        for requested, partitions in topics
+        for one in partitions
+        if (at := requested.partition(one.partition_index)) is not None
+    ]
     errors = await services.groups.coordinator.delete_offsets(request.group_id, wanted)
     if isinstance(errors, ErrorCode):
         return OffsetDeleteResponse(error_code=errors)

@@ -2,8 +2,8 @@
 
 v1  flexible (KIP-482)
 
-Each entry is INVALID_REQUEST with one sentence: a quota that was accepted and not enforced would be worse. What was never set may be
-removed of an entity that makes sense, as with Kafka.
+Each entry is INVALID_REQUEST with one sentence: a quota that was accepted and not enforced would be worse. What was
+never set may be removed of an entity that makes sense, as with Kafka.
 """
 
 from __future__ import annotations
@@ -56,4 +56,6 @@ def _handle(services: Services, call: Call, request: AlterClientQuotasRequest) -
     return AlterClientQuotasResponse(entries=list(answered.values()))
 
 
-API: Final = Api(AlterClientQuotasRequest, AlterClientQuotasResponse, 0, 1, _handle, needs=on_cluster(AclOperation.ALTER_CONFIGS))
+API: Final = Api(
+    AlterClientQuotasRequest, AlterClientQuotasResponse, 0, 1, _handle, needs=on_cluster(AclOperation.ALTER_CONFIGS)
+)

@@ -20,17 +20,27 @@ from kafka_sidecar.wire.messages.describe_user_scram_credentials import (
 
 def _result(user: str, times: int) -> DescribeUserScramCredentialsResult:
     if times > 1:
-        code, message = ErrorCode.DUPLICATE_RESOURCE, "Cannot describe SCRAM credentials for the same user twice in a single request"
+        code, message = (
+            ErrorCode.DUPLICATE_RESOURCE,
+            "Cannot describe SCRAM credentials for the same user twice in a single request",
+        )
     else:
         code, message = ErrorCode.RESOURCE_NOT_FOUND, "Attempt to describe a user credential that does not exist"
     return DescribeUserScramCredentialsResult(user=user, error_code=code, error_message=f"{message}: {user}")
 
 
-def _handle(services: Services, call: Call, request: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
+def _handle(
+    services: Services, call: Call, request: DescribeUserScramCredentialsRequest
+) -> DescribeUserScramCredentialsResponse:
     named = Counter(user.name for user in request.users or ())
     return DescribeUserScramCredentialsResponse(results=[_result(user, times) for user, times in named.items()])
 
 
 API: Final = Api(
-    DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse, 0, 0, _handle, needs=on_cluster(AclOperation.DESCRIBE)
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    0,
+    0,
+    _handle,
+    needs=on_cluster(AclOperation.DESCRIBE),
 )

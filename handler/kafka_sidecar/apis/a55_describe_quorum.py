@@ -3,8 +3,9 @@
 v1  when a voter was heard of last (KIP-836)
 v2  directory ids, error messages, nodes (KIP-853)
 
-The sidecars have no metadata log: what they agree on is in Pulsar. They are listed as the voters, and this one, the controller of
-Metadata, as their leader. All of them have the whole of a log that is empty, and those that Pulsar lists are here now.
+The sidecars have no metadata log: what they agree on is in Pulsar. They are listed as the voters, and this one, the
+controller of Metadata, as their leader. All of them have the whole of a log that is empty, and those that Pulsar lists
+are here now.
 """
 
 from __future__ import annotations
@@ -38,7 +39,11 @@ def _partition(services: Services, topic: str, index: int) -> PartitionDataResul
         for node in sorted(live_nodes(services))
     ]
     return PartitionDataResult(
-        partition_index=index, leader_id=controller(services), leader_epoch=0, high_watermark=END_OFFSET, current_voters=voters
+        partition_index=index,
+        leader_id=controller(services),
+        leader_epoch=0,
+        high_watermark=END_OFFSET,
+        current_voters=voters,
     )
 
 
@@ -58,5 +63,11 @@ async def _handle(services: Services, call: Call, request: DescribeQuorumRequest
 
 
 API: Final = Api(
-    DescribeQuorumRequest, DescribeQuorumResponse, 0, 2, _handle, needs=on_cluster(AclOperation.DESCRIBE), ends_with_client=True
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    0,
+    2,
+    _handle,
+    needs=on_cluster(AclOperation.DESCRIBE),
+    ends_with_client=True,
 )

@@ -3,8 +3,9 @@
 v1  how a feature is changed, and only whether it could be (KIP-778)
 v2  one error for all (KIP-1022)
 
-A feature that is set to the level that it has is NONE, as with Kafka. Any other is INVALID_UPDATE_VERSION for the whole request, in the
-field of the response itself: Kafka's controller does that in all versions (QuorumController.updateFeatures), and sarama looks nowhere else.
+A feature that is set to the level that it has is NONE, as with Kafka. Any other is INVALID_UPDATE_VERSION for the whole
+request, in the field of the response itself: Kafka's controller does that in all versions
+(QuorumController.updateFeatures), and sarama looks nowhere else.
 """
 
 from __future__ import annotations
@@ -41,13 +42,17 @@ def _refusal(update: FeatureUpdateKey, version: int) -> str | None:
 
 
 async def _handle(services: Services, call: Call, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    refusals = [refusal for refusal in (_refusal(one, call.version) for one in request.feature_updates) if refusal is not None]
+    refusals = [
+        refusal for refusal in (_refusal(one, call.version) for one in request.feature_updates) if refusal is not None
+    ]
     if refusals:
         message = f"The update failed for all features since the following feature had an error: {refusals[0]}"
         return UpdateFeaturesResponse(error_code=ErrorCode.INVALID_UPDATE_VERSION, error_message=message)
     if call.version >= ONE_ERROR_SINCE:
         return UpdateFeaturesResponse()
-    return UpdateFeaturesResponse(results=[UpdatableFeatureResult(feature=update.feature) for update in request.feature_updates])
+    return UpdateFeaturesResponse(
+        results=[UpdatableFeatureResult(feature=update.feature) for update in request.feature_updates]
+    )
 
 
 API: Final = Api(UpdateFeaturesRequest, UpdateFeaturesResponse, 0, 2, _handle, needs=on_cluster(AclOperation.ALTER))

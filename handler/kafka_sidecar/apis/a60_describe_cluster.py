@@ -17,7 +17,11 @@ from kafka_sidecar.apis.needs import NOTHING
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.wire.error_code import ErrorCode
-from kafka_sidecar.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
+from kafka_sidecar.wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 
 BROKERS: Final = 1
 

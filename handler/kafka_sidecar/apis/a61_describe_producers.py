@@ -73,9 +73,17 @@ async def _topic(services: Services, call: Call, topic: TopicRequest) -> TopicRe
 
 
 async def _handle(services: Services, call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    return DescribeProducersResponse(topics=await asyncio.gather(*(_topic(services, call, topic) for topic in request.topics)))
+    return DescribeProducersResponse(
+        topics=await asyncio.gather(*(_topic(services, call, topic) for topic in request.topics))
+    )
 
 
 API: Final = Api(
-    DescribeProducersRequest, DescribeProducersResponse, 0, 0, _handle, needs=on_topic(AclOperation.READ), ends_with_client=True
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    0,
+    0,
+    _handle,
+    needs=on_topic(AclOperation.READ),
+    ends_with_client=True,
 )

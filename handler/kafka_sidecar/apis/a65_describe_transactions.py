@@ -29,7 +29,9 @@ async def _handle(services: Services, call: Call, request: DescribeTransactionsR
         return (await ask_peer(services, call, leader, part, DescribeTransactionsResponse)).transaction_states
 
     parts = Parts(group_of=str, here=here, elsewhere=elsewhere, refuse=_refused, kind=TRANSACTIONS)
-    return DescribeTransactionsResponse(transaction_states=await fan_out(services, call, parts, request.transactional_ids))
+    return DescribeTransactionsResponse(
+        transaction_states=await fan_out(services, call, parts, request.transactional_ids)
+    )
 
 
 def _describe(services: Services, transactional_id: str) -> TransactionState:

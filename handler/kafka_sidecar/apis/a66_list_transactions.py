@@ -21,7 +21,11 @@ from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.transactions.metadata import TransactionMetadata
 from kafka_sidecar.transactions.metadata import TransactionState as State
 from kafka_sidecar.wire.error_code import ErrorCode
-from kafka_sidecar.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse, TransactionState
+from kafka_sidecar.wire.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
 
 _STATES: Final = {state.title for state in State}
 
@@ -51,13 +55,17 @@ async def _list(services: Services, call: Call, request: ListTransactionsRequest
 
     listed = [
         TransactionState(
-            transactional_id=metadata.transactional_id, producer_id=metadata.producer_id, transaction_state=metadata.state.title
+            transactional_id=metadata.transactional_id,
+            producer_id=metadata.producer_id,
+            transaction_state=metadata.state.title,
         )
         for metadata in services.transactions.coordinator.all_transactions()
         if is_wanted(metadata)
     ]
     unreachable = [leader for leader in others if not leaders.is_reachable(leader, call.client.is_external)]
-    for answer in await asyncio.gather(*(ask_peer(services, call, leader, request, ListTransactionsResponse) for leader in unreachable)):
+    for answer in await asyncio.gather(
+        *(ask_peer(services, call, leader, request, ListTransactionsResponse) for leader in unreachable)
+    ):
         if answer.error_code is not ErrorCode.NONE:
             raise CoordinatorError(answer.error_code)
         listed += answer.transaction_states

@@ -35,7 +35,9 @@ MEMBER_MAKES_ITS_ID_SINCE: Final = 1
 limited = RateLimitedLog(logging.getLogger(__name__))
 
 
-async def _handle(services: Services, call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+async def _handle(
+    services: Services, call: Call, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroupHeartbeatResponse:
     heartbeat = MemberHeartbeat(
         request.member_id or (str(uuid.uuid4()) if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH else ""),
         request.member_epoch,
@@ -61,7 +63,8 @@ def _fault(call: Call, request: ConsumerGroupHeartbeatRequest, heartbeat: Member
     if heartbeat.assignor is not None and heartbeat.assignor not in ASSIGNORS:
         supported = ", ".join(ASSIGNORS)
         return HeartbeatResult(
-            ErrorCode.UNSUPPORTED_ASSIGNOR, f"ServerAssignor {heartbeat.assignor} is not supported. Supported assignors: {supported}."
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {heartbeat.assignor} is not supported. Supported assignors: {supported}.",
         )
     text = _invalid(call, request, heartbeat)
     return None if text is None else HeartbeatResult(ErrorCode.INVALID_REQUEST, text)
@@ -122,7 +125,9 @@ def _response(heartbeat: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
 
 def _assignment(assignment: Assignment) -> messages.Assignment:
     return messages.Assignment(
-        topic_partitions=[TopicPartitions(topic_id=topic_id, partitions=sorted(indexes)) for topic_id, indexes in assignment.items()]
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, partitions=sorted(indexes)) for topic_id, indexes in assignment.items()
+        ]
     )
 
 

@@ -31,12 +31,16 @@ CLASSIC_MEMBER: Final = 0
 CONSUMER_MEMBER: Final = 1
 
 
-async def _handle(services: Services, call: Call, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+async def _handle(
+    services: Services, call: Call, request: ConsumerGroupDescribeRequest
+) -> ConsumerGroupDescribeResponse:
     async def here(groups: Sequence[str]) -> list[DescribedGroup]:
         return await asyncio.gather(*(_describe(services, group_id) for group_id in groups))
 
     async def elsewhere(leader: SidecarInfo, groups: Sequence[str]) -> Sequence[DescribedGroup]:
-        part = ConsumerGroupDescribeRequest(group_ids=groups, include_authorized_operations=request.include_authorized_operations)
+        part = ConsumerGroupDescribeRequest(
+            group_ids=groups, include_authorized_operations=request.include_authorized_operations
+        )
         return (await ask_peer(services, call, leader, part, ConsumerGroupDescribeResponse)).groups
 
     parts = Parts(group_of=str, here=here, elsewhere=elsewhere, refuse=_refused)
@@ -95,7 +99,9 @@ def _assignment(group: ConsumerGroup, assignment: records.Assignment) -> Assignm
     named = ((topic_id, group.topics.name_of(topic_id), sorted(indexes)) for topic_id, indexes in assignment.items())
     return Assignment(
         topic_partitions=[
-            TopicPartitions(topic_id=topic_id, topic_name=name, partitions=indexes) for topic_id, name, indexes in named if name is not None
+            TopicPartitions(topic_id=topic_id, topic_name=name, partitions=indexes)
+            for topic_id, name, indexes in named
+            if name is not None
         ]
     )
 

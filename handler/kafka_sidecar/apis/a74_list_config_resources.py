@@ -15,7 +15,11 @@ from kafka_sidecar.apis.needs import AclOperation, on_cluster
 from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.pulsar.errors import PulsarError
 from kafka_sidecar.wire.error_code import ErrorCode
-from kafka_sidecar.wire.messages.list_config_resources import ConfigResource, ListConfigResourcesRequest, ListConfigResourcesResponse
+from kafka_sidecar.wire.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 
 # ConfigResource.Type: also loggers, client metrics and groups, which have no configs here.
 _TYPES: Final = frozenset((TOPIC, BROKER, 8, 16, 32))
@@ -29,13 +33,17 @@ async def _handle(services: Services, call: Call, request: ListConfigResourcesRe
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     resources = []
     if BROKER in wanted:
-        resources += [ConfigResource(resource_name=str(node), resource_type=BROKER) for node in sorted(live_nodes(services))]
+        resources += [
+            ConfigResource(resource_name=str(node), resource_type=BROKER) for node in sorted(live_nodes(services))
+        ]
     if TOPIC in wanted:
         try:
             names = await services.catalog.list_names()
         except PulsarError as error:
             return ListConfigResourcesResponse(error_code=error_code(error))
-        resources += [ConfigResource(resource_name=services.catalog.names.kafka(name), resource_type=TOPIC) for name in names]
+        resources += [
+            ConfigResource(resource_name=services.catalog.names.kafka(name), resource_type=TOPIC) for name in names
+        ]
     return ListConfigResourcesResponse(config_resources=resources)
 
 

@@ -28,7 +28,8 @@ from kafka_sidecar.wire.messages.describe_topic_partitions import (
 
 # max.request.partition.size.limit.
 MAX_PAGE: Final = 2_000
-# Of a topic that Pulsar does not describe in time: the page ends before it, and the client asks for the next (see `late`).
+# Of a topic that Pulsar does not describe in time: the page ends before it, and the client asks for the next (see
+# `late`).
 LATE: Final = ErrorCode.REQUEST_TIMED_OUT
 
 
@@ -39,7 +40,9 @@ async def _described(services: Services, call: Call, name: str) -> Topic | Error
         return ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-async def _wanted(services: Services, call: Call, request: DescribeTopicPartitionsRequest) -> list[tuple[str, Topic | ErrorCode]]:
+async def _wanted(
+    services: Services, call: Call, request: DescribeTopicPartitionsRequest
+) -> list[tuple[str, Topic | ErrorCode]]:
     names = services.catalog.names
     if request.topics:
         wanted = sorted({topic.name for topic in request.topics})
@@ -52,7 +55,9 @@ async def _wanted(services: Services, call: Call, request: DescribeTopicPartitio
     return sorted(everything, key=lambda item: item[0])
 
 
-async def _handle(services: Services, call: Call, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+async def _handle(
+    services: Services, call: Call, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
     left = min(max(request.response_partition_limit, 1), MAX_PAGE)
     after = request.cursor or Cursor()
     topics: list[DescribeTopicPartitionsResponseTopic] = []
@@ -73,7 +78,9 @@ async def _handle(services: Services, call: Call, request: DescribeTopicPartitio
     return DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
 
 
-def _topic(services: Services, client: Client, name: str, topic: Topic | ErrorCode, indexes: range) -> DescribeTopicPartitionsResponseTopic:
+def _topic(
+    services: Services, client: Client, name: str, topic: Topic | ErrorCode, indexes: range
+) -> DescribeTopicPartitionsResponseTopic:
     if isinstance(topic, ErrorCode):
         return DescribeTopicPartitionsResponseTopic(error_code=topic, name=name)
     partitions = [
@@ -91,7 +98,9 @@ def _topic(services: Services, client: Client, name: str, topic: Topic | ErrorCo
             indexes, replicas(services, client, services.fleet.view, topic)[indexes.start : indexes.stop], strict=True
         )
     ]
-    return DescribeTopicPartitionsResponseTopic(name=name, topic_id=topic.topic_id, is_internal=topic.name.internal, partitions=partitions)
+    return DescribeTopicPartitionsResponseTopic(
+        name=name, topic_id=topic.topic_id, is_internal=topic.name.internal, partitions=partitions
+    )
 
 
 API: Final = Api(

@@ -1,8 +1,8 @@
 """An API as the server sees it: a request, a range of versions, a handler.
 
-A handler gets the services, the call and the request, and returns the response; None where the protocol has none. Most are
-coroutines. They are begun in the order of a connection's requests, so what a coroutine does before its first pause is
-ordered too.
+A handler gets the services, the call and the request, and returns the response; None where the protocol has none. Most
+are coroutines. They are begun in the order of a connection's requests, so what a coroutine does before its first pause
+is ordered too.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Principal(NamedTuple):
     name: str
 
 
-# While so many partitions are being opened, no others are of topics that nobody has described here: a request may name any number of them.
+# While so many partitions are being opened, no others are of topics that nobody has described here: a request may name
+# any number of them.
 MOST_UNKNOWN: Final = 5_000
 ANONYMOUS: Final = Principal("User", "ANONYMOUS")
 
@@ -148,7 +149,9 @@ class Services:
         return self.partitions.get(partition)
 
     def leader(self, name: TopicName, index: int, rack: str = "") -> Member | None:
-        """The member that leads a partition, or serves reads of it in a rack (KIP-392); None where the topic is not known here."""
+        """The member that leads a partition, or serves reads of it in a rack (KIP-392); None where the topic is not
+        known here.
+        """
         if self.fleet.is_alone:
             return self.fleet.own
         topic = self.catalog.remembered(name)
@@ -157,7 +160,9 @@ class Services:
         return self.fleet.view.leadership.replica_in(rack, name.pulsar, topic.partitions, index)
 
     def sends_away(self, name: TopicName, now: float) -> bool:
-        """Whether clients are sent to the leaders of a topic: all sidecars know the members by now, and how many partitions there are."""
+        """Whether clients are sent to the leaders of a topic: all sidecars know the members by now, and how many
+        partitions there are.
+        """
         return self.fleet.sends_away(now) and (self.fleet.is_leaving or not self.catalog.has_just_grown(name))
 
     def node_address(self, client: Client) -> Endpoint:

@@ -1,7 +1,8 @@
 """What a request needs the right to do, in Kafka's words: operations on kinds of resources.
 
-Each API says so where it is registered. Which topic, group or transactional id it is about stands in the request. Some need only one of
-several rights: a topic may be created with the right to CREATE it, or on the cluster. Nothing is refused yet, for there are no users.
+Each API says so where it is registered. Which topic, group or transactional id it is about stands in the request. Some
+need only one of several rights: a topic may be created with the right to CREATE it, or on the cluster. Nothing is
+refused yet, for there are no users.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Need(NamedTuple):
 
 Needs = tuple[Need, ...]
 
-# A client logs in with these requests, or learns what it may send. DescribeCluster needs a right only to show rights, and delegation tokens
-# are refused to all.
+# A client logs in with these requests, or learns what it may send. DescribeCluster needs a right only to show rights,
+# and delegation tokens are refused to all.
 NOTHING: Final[Needs] = ()
 
 

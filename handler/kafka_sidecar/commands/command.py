@@ -1,6 +1,7 @@
 """A command of `kafka-sidecar`, and the options that several have.
 
-A command is a module with TEXT, add and run. It imports what it works with in `run`: all are asked for their options whichever is meant.
+A command is a module with TEXT, add and run. It imports what it works with in `run`: all are asked for their options
+whichever is meant.
 """
 
 from __future__ import annotations

@@ -41,8 +41,12 @@ def add(ctl: argparse.ArgumentParser) -> None:
     for name, of in COMMANDS.items():
         command = whats.add_parser(name, help=of.help, description=of.help)
         for argument in of.arguments:
-            command.add_argument(argument.name, type=argument.kind, help=argument.help, nargs=None if argument.is_needed else "?")
-        command.add_argument("--address", metavar="HOST:PORT", help="the sidecar's control port (default: control.listen)")
+            command.add_argument(
+                argument.name, type=argument.kind, help=argument.help, nargs=None if argument.is_needed else "?"
+            )
+        command.add_argument(
+            "--address", metavar="HOST:PORT", help="the sidecar's control port (default: control.listen)"
+        )
         add_config(command)
         command.add_argument("--json", action="store_true", help="print JSON")
 
@@ -50,7 +54,9 @@ def add(ctl: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from kafka_sidecar.control.client import ControlClient
 
-    config = Config() if options.address else load(options.config)  # of another sidecar: its own settings are of no account
+    config = (
+        Config() if options.address else load(options.config)
+    )  # of another sidecar: its own settings are of no account
     with ControlClient(_address(config, options)) as sidecar:
         rows = COMMANDS[options.what].ask(sidecar, options)
     if options.json:
@@ -82,7 +88,9 @@ def _row(message: Message) -> Row:
     row: dict[str, Any] = {}
     for field in message.DESCRIPTOR.fields:
         value = getattr(message, field.name)
-        row[field.name] = (_row(value) if message.HasField(field.name) else None) if isinstance(value, Message) else value
+        row[field.name] = (
+            (_row(value) if message.HasField(field.name) else None) if isinstance(value, Message) else value
+        )
     return row
 
 
@@ -90,7 +98,10 @@ def table(rows: Sequence[Row]) -> list[str]:
     if not rows:
         return []
     names = list(rows[0])
-    lines = [[name.replace("_", " ").upper() for name in names], *([_cell(row.get(name)) for name in names] for row in rows)]
+    lines = [
+        [name.replace("_", " ").upper() for name in names],
+        *([_cell(row.get(name)) for name in names] for row in rows),
+    ]
     for place, name in enumerate(names):
         width = max(len(line[place]) for line in lines)
         is_number = type(rows[0][name]) is int
@@ -126,7 +137,9 @@ def _message_id(sidecar: ControlClient, options: argparse.Namespace) -> list[Row
 def _offset(sidecar: ControlClient, options: argparse.Namespace) -> list[Row]:
     numbers = options.message_id.split(":")
     if len(numbers) not in (2, 3) or not all(one.removeprefix("-").isdigit() for one in numbers):
-        raise ConfigError(f"{options.message_id} is no message id: write LEDGER:ENTRY or LEDGER:ENTRY:BATCHINDEX, as in 12:0")
+        raise ConfigError(
+            f"{options.message_id} is no message id: write LEDGER:ENTRY or LEDGER:ENTRY:BATCHINDEX, as in 12:0"
+        )
     return [{"offset": sidecar.find_offset(options.topic, options.partition, *map(int, numbers))}]
 
 
@@ -163,33 +176,44 @@ def _log_level(sidecar: ControlClient, options: argparse.Namespace) -> list[Row]
 _OF_PARTITION: Final = [_Argument("topic", str, "as Kafka clients name it"), _Argument("partition", int, "its number")]
 COMMANDS: Final[Mapping[str, _Command]] = {
     "message-id": _Command(
-        "find where the record with a Kafka offset is in Pulsar", [*_OF_PARTITION, _Argument("offset", int, "of the record")], _message_id,
+        "find where the record with a Kafka offset is in Pulsar",
+        [*_OF_PARTITION, _Argument("offset", int, "of the record")],
+        _message_id,
     ),
     "offset": _Command(
         "find the Kafka offset of a Pulsar message",
-        [*_OF_PARTITION, _Argument("message_id", str, "LEDGER:ENTRY or LEDGER:ENTRY:BATCHINDEX")], _offset,
+        [*_OF_PARTITION, _Argument("message_id", str, "LEDGER:ENTRY or LEDGER:ENTRY:BATCHINDEX")],
+        _offset,
     ),
     "partitions": _Command(
-        "list the partitions in use there", [_Argument("topic", str, "only of this topic (default: all)", False)], _partitions,
+        "list the partitions in use there",
+        [_Argument("topic", str, "only of this topic (default: all)", False)],
+        _partitions,
         "None is open there. A sidecar opens a partition when a client asks for it.",
     ),
     "groups": _Command(
-        "list the groups that it coordinates", [], _groups,
-        "It coordinates none at the moment. Without kafka.advertised a sidecar begins to when a client asks for a group; "
-        "kafka-consumer-groups --list asks all sidecars.",
+        "list the groups that it coordinates",
+        [],
+        _groups,
+        "It coordinates none at the moment. Without kafka.advertised a sidecar begins to when a client asks for a "
+        "group; kafka-consumer-groups --list asks all sidecars.",
     ),
     "health": _Command(
-        "end with 0 if it serves Kafka clients, else with 2", [_Argument("service", str, "ready (default) or live", False)], _health,
+        "end with 0 if it serves Kafka clients, else with 2",
+        [_Argument("service", str, "ready (default) or live", False)],
+        _health,
     ),
     "fleet": _Command("show the fleet as it sees it", [], _fleet),
     "skip": _Command(
         "pass over an entry that can't be read, on every sidecar from now on",
-        [*_OF_PARTITION, _Argument("offset", int, "one of its offsets")], _skip,
+        [*_OF_PARTITION, _Argument("offset", int, "one of its offsets")],
+        _skip,
     ),
     "drain": _Command("have it hand over and stop", [], _drain),
     "log-levels": _Command("list its loggers", [], _log_levels),
     "log-level": _Command(
         "set the level of a logger until it ends",
-        [_Argument("logger", str, "its name"), _Argument("level", str, "ERROR, WARN, INFO or DEBUG")], _log_level,
+        [_Argument("logger", str, "its name"), _Argument("level", str, "ERROR, WARN, INFO or DEBUG")],
+        _log_level,
     ),
-}  # fmt: skip
+}

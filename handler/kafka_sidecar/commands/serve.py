@@ -14,9 +14,13 @@ TEXT: Final = "serve Kafka clients until SIGTERM"
 def add(command: argparse.ArgumentParser) -> None:
     add_config(command)
     command.add_argument("--once", action="store_true", help="end at once, and not wait, where Pulsar can't be reached")
-    command.add_argument("--workers", type=int, default=1, metavar="N", help="so many processes, with ports and node ids of their own")
+    command.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="so many processes, with ports and node ids of their own"
+    )
     command.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)  # ends with its supervisor
-    command.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop", help="the event loop (default: uvloop)")
+    command.add_argument(
+        "--loop", choices=("uvloop", "asyncio"), default="uvloop", help="the event loop (default: uvloop)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

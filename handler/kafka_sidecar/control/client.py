@@ -8,7 +8,8 @@ Where the record with a Kafka offset is for Pulsar's own client:
         found = sidecar.find_message_id("orders", partition=0, offset=1_234)
 
     message_id = pulsar.MessageId(found.partition, found.ledger, found.entry, found.batch_index)
-    reader = client.create_reader("persistent://public/default/orders-partition-0", message_id, start_message_id_inclusive=True)
+    reader = client.create_reader("persistent://public/default/orders-partition-0", message_id,
+    start_message_id_inclusive=True)
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class ControlClient:
     def __enter__(self) -> ControlClient:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -53,7 +56,9 @@ class ControlClient:
 
     def is_healthy(self, service: str = "ready") -> bool:
         """Whether it serves Kafka clients (`ready`), or works at all (`live`)."""
-        return bool(self._call(f"/{_HEALTH}/Check", HealthCheckRequest(service=service), HealthCheckResponse).status == _SERVING)
+        return bool(
+            self._call(f"/{_HEALTH}/Check", HealthCheckRequest(service=service), HealthCheckResponse).status == _SERVING
+        )
 
     def find_message_id(self, topic: str, partition: int, offset: int) -> pb.MessageId:
         """Where the record with an offset is in Pulsar."""
@@ -71,7 +76,9 @@ class ControlClient:
 
     def partitions(self, topic: str = "") -> list[pb.Partition]:
         """Those in use on this sidecar."""
-        return list(self._ask("ListPartitions", pb.ListPartitionsRequest(topic=topic), pb.ListPartitionsResponse).partitions)
+        return list(
+            self._ask("ListPartitions", pb.ListPartitionsRequest(topic=topic), pb.ListPartitionsResponse).partitions
+        )
 
     def groups(self) -> list[pb.Group]:
         """Those that this sidecar coordinates."""
@@ -91,7 +98,10 @@ class ControlClient:
         self._ask("Drain", pb.DrainRequest(), pb.DrainResponse)
 
     def log_levels(self) -> dict[str, str]:
-        return {one.name: one.level for one in self._ask("ListLogLevels", pb.ListLogLevelsRequest(), pb.ListLogLevelsResponse).loggers}
+        return {
+            one.name: one.level
+            for one in self._ask("ListLogLevels", pb.ListLogLevelsRequest(), pb.ListLogLevelsResponse).loggers
+        }
 
     def set_log_level(self, logger: str, level: str) -> None:
         """Until it ends; an empty level is that of the logger above it."""
@@ -109,5 +119,7 @@ class ControlClient:
         except grpc.RpcError as error:
             details: Any = error
             if details.code() is grpc.StatusCode.UNAVAILABLE and "failed to connect" in details.details():
-                raise ControlFailed(f"no sidecar answers at {self._address}: give its control.listen", details.code()) from error
+                raise ControlFailed(
+                    f"no sidecar answers at {self._address}: give its control.listen", details.code()
+                ) from error
             raise ControlFailed(details.details(), details.code()) from error

@@ -26,7 +26,8 @@ STALE_SECONDS: Final = 3.0
 # See `is_settled`: clients refresh their metadata every few seconds while they look for a coordinator.
 SETTLED_SECONDS: Final = 15.0
 SHARED_SECONDS: Final = 90.0
-# A sidecar that stood for election and is not listed for so long has lost Pulsar: after a restart of a broker all come back within seconds.
+# A sidecar that stood for election and is not listed for so long has lost Pulsar: after a restart of a broker all come
+# back within seconds.
 MISSING_SECONDS: Final = 15.0
 # So many of those that have gone are remembered.
 MOST_MISSING: Final = 1_000
@@ -50,10 +51,14 @@ class Directory:
         self._others: dict[str, SidecarInfo] = {}
         self._visitors: list[SidecarInfo] = []
         self._lists_visit: bool | None = None  # this sidecar's own
-        self._listed: dict[int, frozenset[str]] = {}  # by shard: the names of its candidates, as far as brokers have listed them
+        self._listed: dict[
+            int, frozenset[str]
+        ] = {}  # by shard: the names of its candidates, as far as brokers have listed them
         self._known_since: dict[str, float] = {}
         self._missing_since: dict[str, float] = {}
-        self.missing: Collection[str] = frozenset()  # those that have lost Pulsar, as of the last look that found this one
+        self.missing: Collection[str] = (
+            frozenset()
+        )  # those that have lost Pulsar, as of the last look that found this one
         self._learnt_at = -STALE_SECONDS
         self._failure: PulsarError | None = None
         self._failed_at = -FRESH_SECONDS
@@ -104,7 +109,9 @@ class Directory:
         return self._visitors
 
     def lists_own(self, index: int) -> bool | None:
-        """Whether the broker lists this sidecar among the candidates of a shard; None where it has not said so a moment ago."""
+        """Whether the broker lists this sidecar among the candidates of a shard; None where it has not said so a moment
+        ago.
+        """
         listed = self._listed.get(index)
         if listed is None or self._clock() - self._learnt_at >= STALE_SECONDS:
             return None
@@ -133,7 +140,10 @@ class Directory:
     def shared_nodes(self, own: Address) -> Collection[int]:
         """The node ids that several sidecars have."""
         # One that was started again may be there twice.
-        addresses = {own, *(Address(other.node_id, other.advertised) for other in self._others.values() if other.advertised)}
+        addresses = {
+            own,
+            *(Address(other.node_id, other.advertised) for other in self._others.values() if other.advertised),
+        }
         nodes = Counter(node for node, _ in addresses)
         return [node for node, count in nodes.items() if count > 1]
 
@@ -142,7 +152,9 @@ class Directory:
         lasting = {Address(other.node_id, other.advertised) for other in others if self._age(other) >= SHARED_SECONDS}
         lasting |= {own} if own.node_id in {node for node, _ in lasting} else set()
         nodes = Counter(node for node, _ in lasting)
-        listed = ", ".join(f"{address.advertised} ({address.node_id})" for address in sorted(lasting) if nodes[address.node_id] > 1)
+        listed = ", ".join(
+            f"{address.advertised} ({address.node_id})" for address in sorted(lasting) if nodes[address.node_id] > 1
+        )
         if listed:
             seldom.warning(
                 "sidecars have the same node id, and each alone tells clients of itself: %s. "
@@ -154,8 +166,8 @@ class Directory:
         return self._clock() - self._known_since.get(other.name, self._clock())
 
     def is_settled(self, other: SidecarInfo) -> bool:
-        """Whether it has been advertised for a while. Clients that get a coordinator which their metadata, a little older,
-        do not have may forget it and wait for it without end (librdkafka 2.16).
+        """Whether it has been advertised for a while. Clients that get a coordinator which their metadata, a little
+        older, do not have may forget it and wait for it without end (librdkafka 2.16).
         """
         return self._age(other) >= SETTLED_SECONDS
 
@@ -185,8 +197,15 @@ class Directory:
             raise
         self._failure = None
         before = self._others
-        self._leaders = {index: leader for index, one in stats.items() if (leader := active_consumer(one, self._subscription)) is not None}
-        self._listed = {index: frozenset(one.name for one in candidates(of_shard, self._subscription)) for index, of_shard in stats.items()}
+        self._leaders = {
+            index: leader
+            for index, one in stats.items()
+            if (leader := active_consumer(one, self._subscription)) is not None
+        }
+        self._listed = {
+            index: frozenset(one.name for one in candidates(of_shard, self._subscription))
+            for index, of_shard in stats.items()
+        }
         listed = {one.name: one for of_shard in stats.values() for one in candidates(of_shard, self._subscription)}
         visitors = [one for of_shard in stats.values() for one in candidates(of_shard, VISITORS)]
         self._visitors = [one for one in visitors if one.name != self._own_name]

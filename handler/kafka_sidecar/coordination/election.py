@@ -19,10 +19,12 @@ from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents
 from kafka_sidecar.pulsar.ports import Client
 
-# Before standing again: a topic that moves is back within a second, and a broker that is away is not asked more than every 5 s.
+# Before standing again: a topic that moves is back within a second, and a broker that is away is not asked more than
+# every 5 s.
 FIRST_DELAY: Final = 0.2
 MAX_DELAY: Final = 5.0
-# A candidate that has joined is listed at the next look. A broker that closes a topic may have let one in that nobody will know.
+# A candidate that has joined is listed at the next look. A broker that closes a topic may have let one in that nobody
+# will know.
 FORGOTTEN_SECONDS: Final = 10.0
 # The lists are looked at each 15 seconds, or each second. An answer may take half a minute.
 PAUSE_SECONDS: Final = 50.0
@@ -46,9 +48,15 @@ class Election(ConsumerEvents):
     """A candidate for one shard, for as long as it runs."""
 
     def __init__(
-        self, client: Client, topic: str, subscription: str, name: str, metadata: dict[bytes, bytes], elected: Elected,
+        self,
+        client: Client,
+        topic: str,
+        subscription: str,
+        name: str,
+        metadata: dict[bytes, bytes],
+        elected: Elected,
         wall_clock: Callable[[], int],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._client = client
         self._topic = topic
         self._subscription = subscription
@@ -67,7 +75,9 @@ class Election(ConsumerEvents):
         """Until the broker ends it: a sidecar that stands no more leads no more."""
         ended = self._ended = asyncio.get_running_loop().create_future()
         try:
-            candidate = await self._client.candidate(self._topic, self._subscription, self._name, self._priority, self, self._metadata)
+            candidate = await self._client.candidate(
+                self._topic, self._subscription, self._name, self._priority, self, self._metadata
+            )
             self._has_joined = True
             self._is_missed.deny()
             try:
@@ -86,8 +96,8 @@ class Election(ConsumerEvents):
         self.on_end(Unavailable("the shard is claimed"))
 
     def note_listed(self, is_listed: bool | None) -> None:
-        """Whether the broker lists this candidate; None where it has not said so. One that it has forgotten would lead for good, while all
-        others wait for another.
+        """Whether the broker lists this candidate; None where it has not said so. One that it has forgotten would lead
+        for good, while all others wait for another.
         """
         now = asyncio.get_running_loop().time()
         if is_listed or not self._has_joined:

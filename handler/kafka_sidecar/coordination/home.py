@@ -1,8 +1,8 @@
 """The namespace whose topics have short names in the records of a shard.
 
-Sidecars of several `kafka.namespace` may share an internal topic, and `orders` is another topic for each of them. So the log of a shard
-says once what a short name means there: its first leader writes its own namespace. A later leader with another one translates
-what it reads and writes. Sidecars of one namespace have the records that they always had.
+Sidecars of several `kafka.namespace` may share an internal topic, and `orders` is another topic for each of them. So
+the log of a shard says once what a short name means there: its first leader writes its own namespace. A later leader
+with another one translates what it reads and writes. Sidecars of one namespace have the records that they always had.
 """
 
 from __future__ import annotations
@@ -55,4 +55,7 @@ class Home:
 
 def _translation(names: Names, to: Names) -> Translation:
     remembered = lru_cache(MOST_TRANSLATED)
-    return Translation(remembered(lambda name: names.translated(name, to)), remembered(lambda one: names.translated_expression(one, to)))
+    return Translation(
+        remembered(lambda name: names.translated(name, to)),
+        remembered(lambda one: names.translated_expression(one, to)),
+    )

@@ -1,11 +1,13 @@
-"""Internal topics give their bytes back: one sidecar of the fleet sees to it that each of them is compacted, and lets Pulsar take the rest.
+"""Internal topics give their bytes back: one sidecar of the fleet sees to it that each of them is compacted, and lets
+Pulsar take the rest.
 
     kept without end ──every partition is held, at two looks──▶ kept for groups.internal_retention_minutes
           ▲                                                                     │
           └── a partition is not held any more, or its broker may forget what is compacted ◀──┘
 
-One sidecar is elected for each topic. It looks at all partitions each minute. What coordinators lead is compacted by their leaders, all
-else by the housekeeper. Nobody else compacts: a broker that is killed behind two compactions within a second knows neither of them.
+One sidecar is elected for each topic. It looks at all partitions each minute. What coordinators lead is compacted by
+their leaders, all else by the housekeeper. Nobody else compacts: a broker that is killed behind two compactions within
+a second knows neither of them.
 """
 
 from __future__ import annotations
@@ -59,10 +61,20 @@ class Housekeeping:
     """Of all internal topics. A topic is looked after once it is there."""
 
     def __init__(
-        self, client: Client, admin: Admin, namespace: str, led: Sequence[str], followed: Sequence[str], kept: Sequence[str], minutes: int,
-        clock: Clock, new_id: NewId,
-    ) -> None:  # fmt: skip
-        """`led`: topics whose partitions have leaders, which compact them. `kept`: what can be worked out of logs again, if it is lost."""
+        self,
+        client: Client,
+        admin: Admin,
+        namespace: str,
+        led: Sequence[str],
+        followed: Sequence[str],
+        kept: Sequence[str],
+        minutes: int,
+        clock: Clock,
+        new_id: NewId,
+    ) -> None:
+        """`led`: topics whose partitions have leaders, which compact them. `kept`: what can be worked out of logs
+        again, if it is lost.
+        """
         self._client = client
         self._admin = admin
         self._namespace = namespace
@@ -96,11 +108,15 @@ class Housekeeping:
     def _keeper(self, topic: str) -> Housekeeper:
         compactor = None
         if topic not in self._led:
-            compactor = Compactor(self._admin, self._write_marker, nobody_asks if topic in self._kept else self._lacks_nothing)
+            compactor = Compactor(
+                self._admin, self._write_marker, nobody_asks if topic in self._kept else self._lacks_nothing
+            )
         return Housekeeper(self._client, self._admin, topic, self._wanted, compactor, self._clock, self._new_id)
 
     async def _lacks_nothing(self, partition: str, stats: CompactionStats) -> bool:
-        """Whether the log begins where it began when it was made: nothing is compacted of it, so what was before would be lost."""
+        """Whether the log begins where it began when it was made: nothing is compacted of it, so what was before would
+        be lost.
+        """
         first = stats.log.first
         if first is None:
             is_whole = await self._admin.topics.index_property(partition) is None
@@ -108,14 +124,18 @@ class Housekeeping:
             is_whole = (await self._admin.topics.index_of(partition, first) or 0) == 0
         if not is_whole:
             log.warning(
-                "the beginning of %s is gone, and its broker does not know what was compacted of it. To go on without that, run "
-                "pulsar-admin topics compact %s", partition, partition,
-            )  # fmt: skip
+                "the beginning of %s is gone, and its broker does not know what was compacted of it. To go on without "
+                "that, run pulsar-admin topics compact %s",
+                partition,
+                partition,
+            )
         return is_whole
 
     async def _write_marker(self, partition: str) -> None:
         writes = KeyedWrites(partition, self._clock)
-        producer = writes.producer = await self._client.producer(partition, WRITER_PREFIX + self._new_id(), writes, purpose="lead")
+        producer = writes.producer = await self._client.producer(
+            partition, WRITER_PREFIX + self._new_id(), writes, purpose="lead"
+        )
         try:
             async with asyncio.timeout(MARKER_SECONDS):
                 await writes.send(MARKER_KEY, b"for the housekeeper")
@@ -137,7 +157,14 @@ class Housekeeper:
     """Of one topic, in the sidecar that is elected."""
 
     def __init__(
-        self, client: Client, admin: Admin, topic: str, wanted: Retention, compactor: Compactor | None, clock: Clock, new_id: NewId
+        self,
+        client: Client,
+        admin: Admin,
+        topic: str,
+        wanted: Retention,
+        compactor: Compactor | None,
+        clock: Clock,
+        new_id: NewId,
     ) -> None:
         self._client = client
         self._admin = admin
@@ -203,7 +230,9 @@ class Housekeeper:
             self._election.on_end(Unavailable("the broker has forgotten this candidate"))
 
     async def _set_retention(self, found: Found) -> None:
-        """One reason is enough to keep it without end. It is finite only where all is known, and nothing speaks against it."""
+        """One reason is enough to keep it without end. It is finite only where all is known, and nothing speaks against
+        it.
+        """
         found_own = await self._admin.policies.retention(self._topic)
         own = None if found_own is None else Retention(*found_own)
         in_general = await self._policies_and_settings()
@@ -215,7 +244,11 @@ class Housekeeper:
         reasons = [*in_general.reasons, *[one for one in forgetful if one]]
         is_finite = now is not None and now.is_finite
         if is_finite:
-            reasons += [f"its broker does not know what was compacted of {one}" for one, stats in found.items() if not stats.is_held]
+            reasons += [
+                f"its broker does not know what was compacted of {one}"
+                for one, stats in found.items()
+                if not stats.is_held
+            ]
         if reasons and is_finite:
             log.warning("%s is kept without end from now on: %s", self._topic, reasons[0])
             await self._be_kept(FOR_EVER)
@@ -225,7 +258,11 @@ class Housekeeper:
             return  # something could not be asked
         elif own != self._wanted and (is_finite or (self._wanted.is_finite and self._looks >= LOOKS)):
             await self._be_kept(self._wanted)
-            log.info("of %s Pulsar keeps what is not compacted, and what was written in %d minutes", self._topic, self._wanted.minutes)
+            log.info(
+                "of %s Pulsar keeps what is not compacted, and what was written in %d minutes",
+                self._topic,
+                self._wanted.minutes,
+            )
 
     async def _policies_and_settings(self) -> _InGeneral:
         namespace = self._topic.partition("://")[2].rpartition("/")[0]
@@ -245,7 +282,11 @@ class Housekeeper:
             version = await self._client.version_of_owner(partition)
         except Unavailable:
             return None
-        return "" if may_free(version) else f"the broker of {partition} may forget what is compacted: it is {version or 'behind a proxy'}"
+        return (
+            ""
+            if may_free(version)
+            else f"the broker of {partition} may forget what is compacted: it is {version or 'behind a proxy'}"
+        )
 
     async def _be_kept(self, wanted: Retention) -> None:
         await self._admin.policies.set_retention(self._topic, *wanted)
@@ -254,7 +295,9 @@ class Housekeeper:
                 while await self._admin.policies.retention(self._topic) != wanted:  # noqa: ASYNC110
                     await asyncio.sleep(POLL_SECONDS)
         except TimeoutError as error:
-            raise Unavailable(f"the retention of {self._topic} was set, and is not that after {POLICY_SECONDS:.0f} s") from error
+            raise Unavailable(
+                f"the retention of {self._topic} was set, and is not that after {POLICY_SECONDS:.0f} s"
+            ) from error
 
     def _say(self, reason: str) -> None:
         if reason != self._said:

@@ -20,11 +20,13 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
-# Pulsar elects within milliseconds; a broker that is under load, or has just died, takes seconds. As long as a question may take.
+# Pulsar elects within milliseconds; a broker that is under load, or has just died, takes seconds. As long as a question
+# may take.
 ELECTION_SECONDS: Final = 5.0
 # A client waits for DeleteTopics while Pulsar is asked for the list of sidecars again and again.
 LISTING_SECONDS: Final = 5.0
-# Where Pulsar does not say who leads, the last leader is asked after so long: it refuses what it does not lead any more.
+# Where Pulsar does not say who leads, the last leader is asked after so long: it refuses what it does not lead any
+# more.
 KNOWN_SECONDS: Final = 1.0
 # Pulsar elects within milliseconds, so most elections are seen at the first look.
 POLL_SECONDS: Final = 0.05
@@ -35,7 +37,9 @@ AGAIN_SECONDS: Final = 0.25
 class Leaders:
     """`candidate` returns when this sidecar is one; then the shards are known."""
 
-    def __init__(self, own: SidecarInfo, shards: Shards[Any], directory: Directory, candidate: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, own: SidecarInfo, shards: Shards[Any], directory: Directory, candidate: Callable[[], Awaitable[None]]
+    ) -> None:
         self._own = own
         self._shards = shards
         self._directory = directory
@@ -53,7 +57,9 @@ class Leaders:
             if endpoint is not None:
                 return Node(leader.node_id, *endpoint)
         if self._is_leaving:
-            raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # another sidecar passes on, this one not for long
+            raise CoordinatorError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE
+            )  # another sidecar passes on, this one not for long
         return Node(self._own.node_id, *own)  # and passes on what is asked
 
     def is_advertised(self, leader: SidecarInfo) -> bool:
@@ -69,7 +75,9 @@ class Leaders:
 
         Clients of one that advertises no address reach only that one.
         """
-        others = self._directory.advertised(Address(self._own.node_id, self._own.advertised)) if self._own.advertised else []
+        others = (
+            self._directory.advertised(Address(self._own.node_id, self._own.advertised)) if self._own.advertised else []
+        )
         return [other for other in others if other.namespace in ("", self._own.namespace)]
 
     def hear_of(self, namespace: str) -> None:
@@ -80,12 +88,16 @@ class Leaders:
     @property
     def may_be_shared(self) -> bool:
         """Whether there is, or was, a sidecar of another namespace."""
-        self._are_shared = self._are_shared or any(other.namespace not in ("", self._own.namespace) for other in self._all_others)
+        self._are_shared = self._are_shared or any(
+            other.namespace not in ("", self._own.namespace) for other in self._all_others
+        )
         return self._are_shared
 
     @property
     def are_shared(self) -> bool:
-        """Whether sidecars of several namespaces share the groups, and all know what that means. Those of 0.2 do not."""
+        """Whether sidecars of several namespaces share the groups, and all know what that means. Those of 0.2 do
+        not.
+        """
         return self.may_be_shared and self.all_are_new
 
     @property
@@ -134,8 +146,8 @@ class Leaders:
     async def known_others(self) -> list[SidecarInfo]:
         """All other sidecars that Pulsar lists now, or has listed at the look before, whether they coordinate or not.
 
-        Where Pulsar does not answer for a while, those of the look before alone. Raises PulsarError where Pulsar refuses to say, or has
-        never answered.
+        Where Pulsar does not answer for a while, those of the look before alone. Raises PulsarError where Pulsar
+        refuses to say, or has never answered.
         """
         until, before = self._loop.time() + LISTING_SECONDS, list(self._all_others)
         while True:
@@ -163,7 +175,9 @@ class Leaders:
         return bool(self._shards) and self._shards.of(key).term.phase is Phase.LOADING
 
     async def loaded(self, key: str, until: float | None) -> None:
-        """Wait while the key's shard loads here, at most until then by the loop's clock; without a pause if it does not load."""
+        """Wait while the key's shard loads here, at most until then by the loop's clock; without a pause if it does not
+        load.
+        """
         if self.is_loading(key):
             await self._shards.of(key).term.loaded(until)
 
@@ -178,7 +192,9 @@ class Leaders:
         return await self._decided(number)
 
     async def all(self) -> list[SidecarInfo]:
-        """The other sidecars that coordinate. Every shard has a leader by then; those here are loaded, if that is quick."""
+        """The other sidecars that coordinate. Every shard has a leader by then; those here are loaded, if that is
+        quick.
+        """
         await self._candidate()
         found = await asyncio.gather(*(self._decided(number) for number in range(len(self._shards))))
         for _ in range(round(ELECTION_SECONDS / POLL_SECONDS)):
@@ -188,7 +204,9 @@ class Leaders:
         return list({leader.name: leader for leader in found if leader is not None}.values())
 
     async def _decided(self, number: int) -> SidecarInfo | None:
-        """The leader of a shard, None for this sidecar. An election takes a moment: all callers wait for it together."""
+        """The leader of a shard, None for this sidecar. An election takes a moment: all callers wait for it
+        together.
+        """
         if self._shards[number].term.phase is not Phase.WAITING:
             return None
         decided = await self._deciding.call(number, lambda: self._decide(number))
@@ -209,13 +227,19 @@ class Leaders:
                 async with asyncio.timeout_at(until if known is None else self._loop.time() + KNOWN_SECONDS):
                     leader = await self._directory.leader(number)
             except (PulsarError, TimeoutError) as error:
-                limited.info("who coordinates %s can't be found out: %s", self._shards[number].term.name, str(error) or "no answer")
+                limited.info(
+                    "who coordinates %s can't be found out: %s",
+                    self._shards[number].term.name,
+                    str(error) or "no answer",
+                )
             if leader is not None and leader.name != self._own.name:
                 return leader
             if self._loop.time() >= until:
                 if not self._own.coordinates:
                     name = self._shards[number].term.name
-                    limited.warning("nobody coordinates %s: no sidecar with groups.coordinate stands for election", name)
+                    limited.warning(
+                        "nobody coordinates %s: no sidecar with groups.coordinate stands for election", name
+                    )
                 return ErrorCode.COORDINATOR_NOT_AVAILABLE
             await asyncio.sleep(POLL_SECONDS)
 

@@ -1,7 +1,8 @@
 """What short names mean in a log that does not say so, for no sidecar of 0.3.0 has led it yet.
 
-A team adds its first sidecar while the other team's are being upgraded, and leads a shard first. So a log is taken for that of the
-namespace which has most of the topics that it names. Ids are the best signs of that: both namespaces may have topics of the same name.
+A team adds its first sidecar while the other team's are being upgraded, and leads a shard first. So a log is taken for
+that of the namespace which has most of the topics that it names. Ids are the best signs of that: both namespaces may
+have topics of the same name.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ class NamedTopics:
 
 
 async def namespace_of(topics: Mapping[str, uuid.UUID | None], own: Names, others: Iterable[str], id_of: IdOf) -> str:
-    """The namespace among these whose topics they are; where nothing speaks for another one, the own. May raise PulsarError.
+    """The namespace among these whose topics they are; where nothing speaks for another one, the own. May raise
+    PulsarError.
 
-    Pulsar may refuse to show this sidecar another team's topics. If exactly one namespace is refused, and no id is of an own topic, the
-    topics are taken for those of that namespace.
+    Pulsar may refuse to show this sidecar another team's topics. If exactly one namespace is refused, and no id is of
+    an own topic, the topics are taken for those of that namespace.
     """
     best, most, refused = own.default_namespace, (0, 0), []
     for namespace in (own.default_namespace, *others):

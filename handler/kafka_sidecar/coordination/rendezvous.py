@@ -1,7 +1,8 @@
 """Who of several members has which of the parts of something: rendezvous hashing with bounded loads.
 
-Of all pairs of a part and a member the lightest is taken first. No member has more than its share, rounded up; whichever works it
-out finds the same; and a member that comes or goes moves little else than its own part (measured: up to half as much again).
+Of all pairs of a part and a member the lightest is taken first. No member has more than its share, rounded up;
+whichever works it out finds the same; and a member that comes or goes moves little else than its own part (measured: up
+to half as much again).
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ def shared_out(subject: str, parts: int, members: Collection[str]) -> list[str]:
     if len(members) == 1:
         return [*members] * parts
     share = math.ceil(parts / len(members))
-    pairs = sorted((weight, part, member) for member in members for part, weight in enumerate(_weights(subject, parts, member)))
+    pairs = sorted(
+        (weight, part, member) for member in members for part, weight in enumerate(_weights(subject, parts, member))
+    )
     found = [""] * parts
     loads: Counter[str] = Counter()
     for _, part, member in pairs:
@@ -33,5 +36,7 @@ def shared_out(subject: str, parts: int, members: Collection[str]) -> list[str]:
 
 
 def _weights(subject: str, parts: int, member: str) -> tuple[int, ...]:
-    digests = (hashlib.blake2b(f"{subject} {block} {member}".encode()).digest() for block in range(math.ceil(parts / _WEIGHTS)))
+    digests = (
+        hashlib.blake2b(f"{subject} {block} {member}".encode()).digest() for block in range(math.ceil(parts / _WEIGHTS))
+    )
     return struct.unpack_from(f">{parts}I", b"".join(digests))

@@ -2,8 +2,8 @@
 
 The part of Kafka's CoordinatorRuntime that loads, replays and writes one partition is in `term`.
 
-Nothing happens before a client asks for a coordinator: a sidecar that coordinates nothing stands in no election and holds no
-shard.
+Nothing happens before a client asks for a coordinator: a sidecar that coordinates nothing stands in no election and
+holds no shard.
 """
 
 from __future__ import annotations
@@ -107,9 +107,17 @@ C = TypeVar("C", bound=Coordinator[Any])
 
 class CoordinatorRuntime(Generic[C]):
     def __init__(
-        self, client: Client, admin: Admin, topic: InternalTopic[Any], own: SidecarInfo, names: Names, coordinator: C, clock: Clock,
-        new_id: NewId, id_of: IdOf,
-    ) -> None:  # fmt: skip
+        self,
+        client: Client,
+        admin: Admin,
+        topic: InternalTopic[Any],
+        own: SidecarInfo,
+        names: Names,
+        coordinator: C,
+        clock: Clock,
+        new_id: NewId,
+        id_of: IdOf,
+    ) -> None:
         self._clock = clock
         self._new_id = new_id
         self.coordinator = coordinator
@@ -128,7 +136,9 @@ class CoordinatorRuntime(Generic[C]):
         self.leaders = Leaders(own, coordinator.shards, self._directory, self.candidate)
         self._elections: list[Election] = []
         self._visit: Election | None = None
-        self._standing = SupervisedTask("candidacy", topic.name, self._stand, backoff=Backoff(RETRY_SECONDS, RETRY_SECONDS))
+        self._standing = SupervisedTask(
+            "candidacy", topic.name, self._stand, backoff=Backoff(RETRY_SECONDS, RETRY_SECONDS)
+        )
         self._is_candidate = asyncio.Event()
         self._has_left = False
         self._balance: Balance | None = None
@@ -171,12 +181,18 @@ class CoordinatorRuntime(Generic[C]):
         except PulsarError as error:
             limited.warning("%s has to wait: %s", self._topic.name, error)
             raise
-        metadata = metadata_of(self._own._replace(control=self.control_address, release=__version__, stored_format=STORED_FORMAT))
+        metadata = metadata_of(
+            self._own._replace(control=self.control_address, release=__version__, stored_format=STORED_FORMAT)
+        )
         topics = [partition_name(self._topic.pulsar, number) for number in range(partitions)]
-        self.coordinator.begin([(f"{self._topic.name}-{number}", partial(self._open_log, topic)) for number, topic in enumerate(topics)])
+        self.coordinator.begin(
+            [(f"{self._topic.name}-{number}", partial(self._open_log, topic)) for number, topic in enumerate(topics)]
+        )
         if self._own.coordinates:
             for topic, shard in zip(topics, self.coordinator.shards, strict=True):
-                election = Election(self._client, topic, self._topic.subscription, self.name, metadata, shard.term, self._clock.wall)
+                election = Election(
+                    self._client, topic, self._topic.subscription, self.name, metadata, shard.term, self._clock.wall
+                )
                 self._elections.append(election)
         else:  # it is seen, for its clients may mean other topics than those of the others
             self._visit = Election(self._client, topics[0], VISITORS, self.name, metadata, Nobody(), self._clock.wall)
@@ -189,7 +205,9 @@ class CoordinatorRuntime(Generic[C]):
 
     def _open_log(self, topic: str) -> PulsarTermLog[Any]:
         home = self._homes.setdefault(topic, Home(self._names, self._whose))
-        return PulsarTermLog(self._client, self._admin, topic, self._topic.codec, home, self._topic.producer, self._clock, self._new_id)
+        return PulsarTermLog(
+            self._client, self._admin, topic, self._topic.codec, home, self._topic.producer, self._clock, self._new_id
+        )
 
     async def _whose(self, topics: Mapping[str, uuid.UUID | None]) -> str:
         """The namespace of the topics that a log names: the own, or that of another sidecar that is there."""
@@ -204,7 +222,12 @@ class CoordinatorRuntime(Generic[C]):
             self._is_undecided.say(now)
             if not self._is_undecided.is_believed(now):
                 raise
-            log.warning("%s has short names for the topics of %s from now on: others can't be looked up: %s", self._topic.name, own, error)
+            log.warning(
+                "%s has short names for the topics of %s from now on: others can't be looked up: %s",
+                self._topic.name,
+                own,
+                error,
+            )
             return own
 
     async def _partitions(self) -> int:
@@ -247,11 +270,15 @@ class CoordinatorRuntime(Generic[C]):
             members = frozenset({self.name, *(other.name for other in self._directory.others)})
             number = self._balance.shard_to_claim(self._loop.time(), members, leading)
             if number is not None:
-                log.info("claiming %s-%d: each of %d sidecars is to lead its share", self._topic.name, number, len(members))
+                log.info(
+                    "claiming %s-%d: each of %d sidecars is to lead its share", self._topic.name, number, len(members)
+                )
                 self._elections[number].claim()
 
     async def _compact(self) -> None:
-        """Have the shards compacted that have grown: the next leader reads what counts, and retention may take the rest."""
+        """Have the shards compacted that have grown: the next leader reads what counts, and retention may take the
+        rest.
+        """
         now = self._loop.time()
         for number, shard in enumerate(self.coordinator.shards):
             term: Term[Any] = shard.term
@@ -261,7 +288,9 @@ class CoordinatorRuntime(Generic[C]):
                 self._compactor.forget(partition)
                 continue
             at, records = self._looked_at.get(partition, (-LOOK_SECONDS, 0))
-            if now - at < LOOK_SECONDS and term.record_count - records <= max(COMPACT_RECORDS, COMPACT_RATIO * term.live_record_count):
+            if now - at < LOOK_SECONDS and term.record_count - records <= max(
+                COMPACT_RECORDS, COMPACT_RATIO * term.live_record_count
+            ):
                 continue
             try:
                 stats = await self._admin.topics.compaction_stats(partition)

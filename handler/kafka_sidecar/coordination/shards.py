@@ -13,8 +13,9 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 
-# If `beat` has not run for so long, the process was suspended; another sidecar may lead its shards by now. A broker gives a silent
-# client up after 30 s (keepAliveIntervalSeconds) at the earliest; on a machine without a processor to spare the loop was 3 s late.
+# If `beat` has not run for so long, the process was suspended; another sidecar may lead its shards by now. A broker
+# gives a silent client up after 30 s (keepAliveIntervalSeconds) at the earliest; on a machine without a processor to
+# spare the loop was 3 s late.
 STALLED_SECONDS: Final = 10.0
 
 
@@ -80,7 +81,9 @@ class Shards(Generic[S]):
         return [shard for shard in self._shards if shard.term.phase is Phase.LEADING]
 
     def end_terms_if_suspended(self) -> bool:
-        """True if this process stood still: another may lead its shards by now, so it leads nothing until it is elected again."""
+        """True if this process stood still: another may lead its shards by now, so it leads nothing until it is elected
+        again.
+        """
         suspended_for = self._awake_clock() - self._beat_at
         if suspended_for <= STALLED_SECONDS:
             return False

@@ -4,9 +4,9 @@
     loading ──▶ waiting, leading
     leading ──▶ waiting
 
-It loads when it is elected, and leads when it has read its own marker. It waits again when it has lost the election or its producer.
-A write is acknowledged when its receipt comes, in order. Any failure of a write ends the term: waiting requests
-get NOT_COORDINATOR, the state is forgotten, and the next term reads the log. So a write whose fate is unknown
+It loads when it is elected, and leads when it has read its own marker. It waits again when it has lost the election or
+its producer. A write is acknowledged when its receipt comes, in order. Any failure of a write ends the term: waiting
+requests get NOT_COORDINATOR, the state is forgotten, and the next term reads the log. So a write whose fate is unknown
 needs no case of its own.
 """
 
@@ -206,7 +206,9 @@ class Term(Generic[R]):
     # --- for who serves requests
 
     async def loaded(self, until: float | None) -> None:
-        """Wait while the log is read, at most until then by the loop's clock; without a pause if it is not being read."""
+        """Wait while the log is read, at most until then by the loop's clock; without a pause if it is not being
+        read.
+        """
         if self.phase is not Phase.LOADING:
             return
         try:
@@ -232,7 +234,9 @@ class Term(Generic[R]):
             yield from records
 
     def fits(self, record: R) -> bool:
-        """Whether one Pulsar entry can hold the record. Once the term is over this is True: `store` then refuses the write."""
+        """Whether one Pulsar entry can hold the record. Once the term is over this is True: `store` then refuses the
+        write.
+        """
         return self._term_log is None or self._term_log.fits(record)
 
     def store(self, records: Sequence[R], done: Callable[[ErrorCode], None] = lambda _: None) -> None:
@@ -267,7 +271,9 @@ class Term(Generic[R]):
                 self._state.on_stored(record)
         except Exception:
             metrics.INTERNAL_ERRORS.labels("term").inc()
-            log.exception("%s: a record is stored, and could not be applied: the term ends, and the next one reads it", self.name)
+            log.exception(
+                "%s: a record is stored, and could not be applied: the term ends, and the next one reads it", self.name
+            )
             done(ErrorCode.NOT_COORDINATOR)
             if self._term_log is not None:
                 self._fail_log(self._term_log, Unavailable("what is stored could not be applied"))
@@ -279,7 +285,9 @@ class Term(Generic[R]):
         await self.store_and_wait(())
 
     async def prove(self) -> None:
-        """Wait until Pulsar has taken a write: nobody else leads then, and what is known here is all. CoordinatorError if not."""
+        """Wait until Pulsar has taken a write: nobody else leads then, and what is known here is all. CoordinatorError
+        if not.
+        """
         term_log = self._term_log
         if term_log is not None:
             try:
@@ -289,7 +297,9 @@ class Term(Generic[R]):
         await self.all_stored()
 
     async def store_and_wait(self, records: Sequence[R]) -> None:
-        """Write records, and wait until they and all before them are stored. CoordinatorError if the term ends before."""
+        """Write records, and wait until they and all before them are stored. CoordinatorError if the term ends
+        before.
+        """
         number = self.number
         stored = Pending[ErrorCode]()
         self.store(records, stored.complete)
@@ -300,7 +310,9 @@ class Term(Generic[R]):
             raise CoordinatorError(ErrorCode.NOT_COORDINATOR)
 
     async def write_legacy_again(self, records: Sequence[R]) -> None:
-        """While loading: write again what another program has left, in the form that compaction keeps, then delete that."""
+        """While loading: write again what another program has left, in the form that compaction keeps, then delete
+        that.
+        """
         for begin in range(0, len(records), RECORDS_AT_ONCE):
             try:
                 await self.store_and_wait(records[begin : begin + RECORDS_AT_ONCE])

@@ -71,7 +71,15 @@ class TermLog(Protocol[R]):
 
 class PulsarTermLog(TermLog[R]):
     def __init__(
-        self, client: Client, admin: Admin, topic: str, codec: Codec[R], home: Home, producer: str, clock: Clock, new_id: NewId
+        self,
+        client: Client,
+        admin: Admin,
+        topic: str,
+        codec: Codec[R],
+        home: Home,
+        producer: str,
+        clock: Clock,
+        new_id: NewId,
     ) -> None:
         self._clock = clock
         self._new_id = new_id
@@ -129,7 +137,9 @@ class PulsarTermLog(TermLog[R]):
             await self._say_home(reading.named)
 
     async def _say_home(self, named: NamedTopics) -> None:
-        """Return when it is stored. A broker may refuse an entry and take the one behind it, which would have short names."""
+        """Return when it is stored. A broker may refuse an entry and take the one behind it, which would have short
+        names.
+        """
         namespace = await self._home.whose(named.ids)
         _check_home(self._topic, self._home, namespace)
         self._send([(HOME_KEY, namespace.encode())])
@@ -141,7 +151,9 @@ class PulsarTermLog(TermLog[R]):
             self._home_said.set_result(None)
 
     def append_marker(self) -> None:
-        """A record that says nothing. Its receipt proves that nobody else has written since this one became the only writer."""
+        """A record that says nothing. Its receipt proves that nobody else has written since this one became the only
+        writer.
+        """
         self._send([(MARKER_KEY, self._topic.encode())])
 
     def append(self, records: Sequence[R], stored: Callable[[], None]) -> None:
@@ -188,7 +200,9 @@ class PulsarTermLog(TermLog[R]):
             done()
 
     def delete_legacy(self) -> None:
-        """Delete the messages of Kafka-on-Pulsar, by their own keys. The records that count must have been written again."""
+        """Delete the messages of Kafka-on-Pulsar, by their own keys. The records that count must have been written
+        again.
+        """
         keys, self._legacy_keys = self._legacy_keys, set()
         for key in sorted(keys):
             self._send([(key, None)])
@@ -258,7 +272,13 @@ class _Reading(ConsumerEvents, Generic[R]):
     """A reader on its way to the marker."""
 
     def __init__(
-        self, topic: str, codec: Codec[R], home: Home, on_record: OnRecord[R], marker_at: asyncio.Future[Position], legacy_keys: set[bytes]
+        self,
+        topic: str,
+        codec: Codec[R],
+        home: Home,
+        on_record: OnRecord[R],
+        marker_at: asyncio.Future[Position],
+        legacy_keys: set[bytes],
     ) -> None:
         self._topic = topic
         self._codec = codec
@@ -328,7 +348,9 @@ class _Reading(ConsumerEvents, Generic[R]):
                     if not self.says_home:
                         self.named.note(self._codec.topics_of(record))
                     names = self._home.to_own
-                    self._on_record(record if names is None else self._codec.translated(record, names), pairs is not None)
+                    self._on_record(
+                        record if names is None else self._codec.translated(record, names), pairs is not None
+                    )
         except Exception as error:  # anybody may have written it
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("a message in entry %s of %s is passed over: %s", position, self._topic, error)

@@ -39,7 +39,9 @@ class Finding:
 
 
 class StartGate:
-    """Whether a sidecar that has found faults may look again: what is set wrong ends it, what is not there yet is waited for."""
+    """Whether a sidecar that has found faults may look again: what is set wrong ends it, what is not there yet is
+    waited for.
+    """
 
     def __init__(self, once: bool) -> None:
         self._once = once
@@ -82,9 +84,17 @@ def _interceptors(settings: Mapping[str, str]) -> list[Finding]:
         ("timestamp", TIMESTAMP, "without it entries have no broker time"),
     ):
         if interceptor in given:
-            findings.append(Finding(Severity.GOOD, check, f"brokerEntryMetadataInterceptors has {interceptor.rsplit('.', 1)[1]}"))
+            findings.append(
+                Finding(Severity.GOOD, check, f"brokerEntryMetadataInterceptors has {interceptor.rsplit('.', 1)[1]}")
+            )
         else:
-            findings.append(Finding(Severity.FAULT, check, f"add {interceptor} to brokerEntryMetadataInterceptors on every broker: {why}"))
+            findings.append(
+                Finding(
+                    Severity.FAULT,
+                    check,
+                    f"add {interceptor} to brokerEntryMetadataInterceptors on every broker: {why}",
+                )
+            )
     return findings
 
 
@@ -92,9 +102,11 @@ def _exposure(settings: Mapping[str, str]) -> Finding:
     if settings.get("exposingBrokerEntryMetadataToClientEnabled") == "true":
         return Finding(Severity.GOOD, "exposure", "exposingBrokerEntryMetadataToClientEnabled is true")
     return Finding(
-        Severity.FAULT, "exposure",
-        "set exposingBrokerEntryMetadataToClientEnabled=true on every broker: without it clients do not see the offsets",
-    )  # fmt: skip
+        Severity.FAULT,
+        "exposure",
+        "set exposingBrokerEntryMetadataToClientEnabled=true on every broker: without it clients do not see the "
+        "offsets",
+    )
 
 
 def _inactive_topics(settings: Mapping[str, str], policies: Mapping[str, Any], namespace: str) -> Finding:
@@ -105,10 +117,11 @@ def _inactive_topics(settings: Mapping[str, str], policies: Mapping[str, Any], n
     elif settings.get("brokerDeleteInactiveTopicsEnabled") == "false":
         return Finding(Severity.GOOD, "inactive topics", "brokerDeleteInactiveTopicsEnabled is false")
     return Finding(
-        Severity.FAULT, "inactive topics",
+        Severity.FAULT,
+        "inactive topics",
         "set brokerDeleteInactiveTopicsEnabled=false on every broker (or the namespace's inactive-topic policy): "
         "a partition nobody is connected to is deleted and begins again at offset 0",
-    )  # fmt: skip
+    )
 
 
 def _retention(settings: Mapping[str, str], policies: Mapping[str, Any], namespace: str) -> Finding:
@@ -123,10 +136,12 @@ def _retention(settings: Mapping[str, str], policies: Mapping[str, Any], namespa
     if minutes != 0 and megabytes != 0:
         return Finding(Severity.GOOD, "retention", f"{place}: {minutes} minutes, {megabytes} MB (-1 is no limit)")
     return Finding(
-        Severity.FAULT, "retention",
-        f"run pulsar-admin namespaces set-retention {namespace} --time 7d --size -1, or change {place}: neither time nor size may be 0, "
-        "for Pulsar then deletes what no subscription holds, and Kafka consumers are not subscriptions",
-    )  # fmt: skip
+        Severity.FAULT,
+        "retention",
+        f"run pulsar-admin namespaces set-retention {namespace} --time 7d --size -1, or change {place}: neither time "
+        "nor size may be 0, for Pulsar then deletes what no subscription holds, and Kafka consumers are not "
+        "subscriptions",
+    )
 
 
 def _keeps_topic_policies(settings: Mapping[str, str]) -> bool:
@@ -137,9 +152,10 @@ def _topic_policies(settings: Mapping[str, str]) -> Finding:
     if _keeps_topic_policies(settings):
         return Finding(Severity.GOOD, "topic policies", "topicLevelPoliciesEnabled and systemTopicEnabled are true")
     return Finding(
-        Severity.WARNING, "topic policies",
+        Severity.WARNING,
+        "topic policies",
         "set topicLevelPoliciesEnabled=true and systemTopicEnabled=true: without them topic configs can't be changed",
-    )  # fmt: skip
+    )
 
 
 def _read_delay(settings: Mapping[str, str]) -> Finding:
@@ -148,7 +164,9 @@ def _read_delay(settings: Mapping[str, str]) -> Finding:
     if delay == "0":
         return Finding(Severity.GOOD, "read delay", text)
     return Finding(
-        Severity.NOTE, "read delay", f"{text}: consumers get records of other writers up to this many milliseconds later. Set 0 to avoid it"
+        Severity.NOTE,
+        "read delay",
+        f"{text}: consumers get records of other writers up to this many milliseconds later. Set 0 to avoid it",
     )
 
 
@@ -158,24 +176,29 @@ def _failover_delay(settings: Mapping[str, str]) -> Finding:
     if delay == "0":
         return Finding(Severity.GOOD, "election", text)
     return Finding(
-        Severity.NOTE, "election",
-        f"{text}: after a coordinator has gone, its groups and transactions wait this many milliseconds more. Set 0 to shorten it",
-    )  # fmt: skip
+        Severity.NOTE,
+        "election",
+        f"{text}: after a coordinator has gone, its groups and transactions wait this many milliseconds more. Set 0 to "
+        "shorten it",
+    )
 
 
 def _journal() -> Finding:
     return Finding(
-        Severity.NOTE, "journal",
+        Severity.NOTE,
+        "journal",
         "how the bookies write can't be seen from here: with journalFlushWhenQueueEmpty=true on each of them, "
         "or journalMaxGroupWaitMSec=0, a record that comes alone is acknowledged a millisecond sooner",
-    )  # fmt: skip
+    )
 
 
 def _copies() -> Finding:
     return Finding(
-        Severity.NOTE, "copies",
-        "where a Kafka producer's retry lands twice, Kafka consumers are given one of the two, and native consumers see both",
-    )  # fmt: skip
+        Severity.NOTE,
+        "copies",
+        "where a Kafka producer's retry lands twice, Kafka consumers are given one of the two, and native consumers "
+        "see both",
+    )
 
 
 def judge_groups(policies: Mapping[str, Any] | None, settings: Mapping[str, str], namespace: str) -> Finding:
@@ -186,25 +209,29 @@ def judge_groups(policies: Mapping[str, Any] | None, settings: Mapping[str, str]
     seconds = int(settings.get("ttlDurationDefaultInSeconds", "0")) if seconds is None else int(seconds)
     if seconds > 0:
         return Finding(
-            Severity.WARNING, "groups",
+            Severity.WARNING,
+            "groups",
             f"remove the message TTL of {namespace} (pulsar-admin namespaces remove-message-ttl {namespace}): "
             "before Pulsar 3.0 it takes committed offsets that were not compacted yet",
-        )  # fmt: skip
+        )
     return Finding(Severity.GOOD, "groups", f"{namespace} has no message TTL")
 
 
-def judge_internal_topics(policies: Mapping[str, Any], settings: Mapping[str, str], namespace: str, server: str) -> list[Finding]:
+def judge_internal_topics(
+    policies: Mapping[str, Any], settings: Mapping[str, str], namespace: str, server: str
+) -> list[Finding]:
     """Whether internal topics work, and give their bytes back. Pure."""
     findings = []
     clusters = policies.get("replication_clusters") or []
     if len(clusters) > 1:
         findings.append(
             Finding(
-                Severity.WARNING, "groups",
-                f"take {namespace} out of geo-replication (pulsar-admin namespaces set-clusters {namespace} --clusters HERE): a replicator "
-                "holds the place of a coordinator, and no group has one",
+                Severity.WARNING,
+                "groups",
+                f"take {namespace} out of geo-replication (pulsar-admin namespaces set-clusters {namespace} --clusters "
+                "HERE): a replicator holds the place of a coordinator, and no group has one",
             )
-        )  # fmt: skip
+        )
     keeps_all = f"internal topics of {namespace} keep all that is ever written to them: "
     moving = list(what_moves_cursors({}, policies, settings))
     if moving:
@@ -213,7 +240,9 @@ def judge_internal_topics(policies: Mapping[str, Any], settings: Mapping[str, st
         text = f"{keeps_all}{server} may forget what is compacted. Pulsar 2.10.4 and later, but for 2.11.0, do not"
         findings.append(Finding(Severity.NOTE, "internal topics", text))
     elif not _keeps_topic_policies(settings):
-        findings.append(Finding(Severity.NOTE, "internal topics", f"{keeps_all}their retention can't be set without topic policies"))
+        findings.append(
+            Finding(Severity.NOTE, "internal topics", f"{keeps_all}their retention can't be set without topic policies")
+        )
     else:
         findings.append(Finding(Severity.GOOD, "internal topics", f"those of {namespace} give back what is compacted"))
     return findings
@@ -223,9 +252,11 @@ def judge_protocol(version: int, server: str) -> Finding:
     if version >= REQUIRED_PROTOCOL_VERSION:
         return Finding(Severity.GOOD, "protocol", f"{server} speaks protocol {version}")
     return Finding(
-        Severity.FAULT, "protocol",
-        f"upgrade Pulsar to 2.9 or later: {server} speaks protocol {version} and {REQUIRED_PROTOCOL_VERSION} is needed for offsets",
-    )  # fmt: skip
+        Severity.FAULT,
+        "protocol",
+        f"upgrade Pulsar to 2.9 or later: {server} speaks protocol {version} and {REQUIRED_PROTOCOL_VERSION} is needed "
+        "for offsets",
+    )
 
 
 async def _groups_to_be_made(admin: PulsarAdmin, settings: Mapping[str, str], namespace: str) -> Finding:
@@ -235,7 +266,11 @@ async def _groups_to_be_made(admin: PulsarAdmin, settings: Mapping[str, str], na
     except PulsarError:
         known = True  # it may not be looked at with these rights
     if not known:
-        return Finding(Severity.FAULT, "groups", f"create the tenant {tenant} or set groups.namespace: consumer groups need {namespace}")
+        return Finding(
+            Severity.FAULT,
+            "groups",
+            f"create the tenant {tenant} or set groups.namespace: consumer groups need {namespace}",
+        )
     return judge_groups(None, settings, namespace)
 
 
@@ -252,7 +287,10 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
     except TopicMissing:
         pass
     except PulsarError as error:
-        text = "check pulsar.listener_name and what the brokers advertise: the broker that serves a topic can't be reached: "
+        text = (
+            "check pulsar.listener_name and what the brokers advertise: the broker that serves a topic can't be "
+            "reached: "
+        )
         findings.append(Finding(Severity.FAULT, "lookup", f"{text}{error}", transient=error.retriable))
     try:
         policies = await admin.cluster.namespace_policies(namespace)
@@ -261,26 +299,39 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
         return [*findings, Finding(Severity.FAULT, "namespace", text)]
     except NotPermitted:
         policies = {}
-        findings.append(Finding(Severity.WARNING, "namespace", f"the policies of {namespace} may not be read with these rights"))
+        findings.append(
+            Finding(Severity.WARNING, "namespace", f"the policies of {namespace} may not be read with these rights")
+        )
     except PulsarError as error:
-        return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", transient=error.retriable)]
+        return [
+            *findings,
+            Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", transient=error.retriable),
+        ]
     try:
         await admin.cluster.clusters()  # no answer that something is missing counts without that
     except NotPermitted:
         pass
     except PulsarError as error:
-        return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", transient=error.retriable)]
+        return [
+            *findings,
+            Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", transient=error.retriable),
+        ]
     try:
         settings = await admin.cluster.broker_settings()
     except NotPermitted:
         return [
             *findings,
             Finding(
-                Severity.WARNING, "broker settings", "the broker's settings may not be read with these rights, so they were not checked"
+                Severity.WARNING,
+                "broker settings",
+                "the broker's settings may not be read with these rights, so they were not checked",
             ),
         ]
     except PulsarError as error:
-        return [*findings, Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", transient=error.retriable)]
+        return [
+            *findings,
+            Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", transient=error.retriable),
+        ]
     findings += judge_settings(settings, policies, namespace)
     try:
         policies = await admin.cluster.namespace_policies(groups_namespace)
@@ -289,5 +340,7 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
     except TopicMissing:
         findings.append(await _groups_to_be_made(admin, settings, groups_namespace))
     except PulsarError as error:
-        findings.append(Finding(Severity.WARNING, "groups", f"the policies of {groups_namespace} can't be read: {error}"))
+        findings.append(
+            Finding(Severity.WARNING, "groups", f"the policies of {groups_namespace} can't be read: {error}")
+        )
     return findings

@@ -37,17 +37,24 @@ async def examine_topics(
 
 
 async def _topics_from_before(admin: PulsarAdmin, catalog: Catalog) -> AsyncIterator[Finding]:
-    """The topics of the listed namespaces that have a partition which begins with entries without an index. May raise PulsarError."""
+    """The topics of the listed namespaces that have a partition which begins with entries without an index. May raise
+    PulsarError.
+    """
     names = await catalog.list_names()
     for begin in range(0, len(names), TOPICS_AT_ONCE):
         part = [name for name in names[begin : begin + TOPICS_AT_ONCE] if not name.internal]
-        for name, is_old in zip(part, await asyncio.gather(*(_begins_without_index(admin, catalog, name) for name in part)), strict=True):
+        for name, is_old in zip(
+            part, await asyncio.gather(*(_begins_without_index(admin, catalog, name) for name in part)), strict=True
+        ):
             if is_old:
                 yield Finding(
-                    Severity.WARNING, "topics",
-                    f"{catalog.names.kafka(name)} begins with entries from before AppendIndexMetadataInterceptor was on: "
-                    "Kafka clients are given what comes after them, from offset 0 on; `kafka-sidecar pipeline reindex` copies all of it",
-                )  # fmt: skip
+                    Severity.WARNING,
+                    "topics",
+                    f"{catalog.names.kafka(name)} begins with entries from before AppendIndexMetadataInterceptor was "
+                    "on: "
+                    "Kafka clients are given what comes after them, from offset 0 on; `kafka-sidecar pipeline reindex` "
+                    "copies all of it",
+                )
 
 
 async def _begins_without_index(admin: PulsarAdmin, catalog: Catalog, name: TopicName) -> bool:
@@ -85,17 +92,23 @@ async def _replicated_without_count(admin: PulsarAdmin, catalog: Catalog, kafka:
             continue
         if readers:
             yield Finding(
-                Severity.FAULT, "replication",
-                f"{catalog.names.kafka(name)} is copied to another cluster, where its batches of several records can't be read: native "
-                f"consumers of {', '.join(sorted(readers))} would not be given them here if they said how many records they have. "
-                "Set entry.format=pulsar, or kafka.replicated_count=true where those consumers have KafkaPayloadProcessor",
-            )  # fmt: skip
+                Severity.FAULT,
+                "replication",
+                f"{catalog.names.kafka(name)} is copied to another cluster, where its batches of several records can't "
+                "be read: native "
+                f"consumers of {', '.join(sorted(readers))} would not be given them here if they said how many records "
+                "they have. "
+                "Set entry.format=pulsar, or kafka.replicated_count=true where those consumers have "
+                "KafkaPayloadProcessor",
+            )
 
 
 async def _native_readers_of_transactions(
     client: PulsarClient, admin: PulsarAdmin, catalog: Catalog, groups: GroupsConfig
 ) -> AsyncIterator[Finding]:
-    """The mirrored groups whose subscription has native consumers on a topic with transactions. May raise PulsarError."""
+    """The mirrored groups whose subscription has native consumers on a topic with transactions. May raise
+    PulsarError.
+    """
     found: set[tuple[str, str]] = set()
     partitions = await stored_beginnings(client, admin, groups.namespace) if groups.mirror else {}
     for partition in sorted(partitions):
@@ -111,7 +124,10 @@ async def _native_readers_of_transactions(
                 found.add((catalog.names.kafka(name), group))
     for topic, group in sorted(found):
         yield Finding(
-            Severity.WARNING, "transactions",
-            f"{topic} has transactions, and subscription {group} has native consumers there: they are given what is open or aborted too, "
-            "and move the group of this name over it. Have it read by Kafka consumers of read_committed, or take it out of groups.mirror",
-        )  # fmt: skip
+            Severity.WARNING,
+            "transactions",
+            f"{topic} has transactions, and subscription {group} has native consumers there: they are given what is "
+            "open or aborted too, "
+            "and move the group of this name over it. Have it read by Kafka consumers of read_committed, or take it "
+            "out of groups.mirror",
+        )

@@ -1,4 +1,5 @@
-"""The other sidecars of a cluster: which are there, which leads which partition, and requests passed on to them over gRPC.
+"""The other sidecars of a cluster: which are there, which leads which partition, and requests passed on to them over
+gRPC.
 
 fleet         the nodes that Metadata names, and their partitions
 phase         whether this sidecar starts, serves or leaves

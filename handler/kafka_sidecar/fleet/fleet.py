@@ -40,8 +40,8 @@ START_SECONDS: Final = 30.0
 PING_SECONDS_A_MEMBER: Final = 0.05
 # All sidecars see a change within this; clients are sent away from those that do not lead any more only after it.
 SETTLED_SECONDS: Final = 3.0
-# A sidecar that has started leads only after this, if others do. Clients that tried to reach it while it was away wait for up to ten
-# seconds before they try again (reconnect.backoff.max.ms of librdkafka), also when they are sent there.
+# A sidecar that has started leads only after this, if others do. Clients that tried to reach it while it was away wait
+# for up to ten seconds before they try again (reconnect.backoff.max.ms of librdkafka), also when they are sent there.
 JOIN_SECONDS: Final = 12.0
 
 
@@ -103,7 +103,8 @@ class Fleet:
         self._peers_of: dict[int, SidecarInfo] = {}
         self._pinging: dict[str, asyncio.Task[None]] = {}
         self._pinged_at = -math.inf
-        self._directory_is_stale = False  # somebody may be there whom the directory did not name at the last look, or not any more
+        # Somebody may be there whom the directory did not name at the last look, or not any more
+        self._directory_is_stale = False
         self._looked_at = -math.inf
         self._looking: SingleFlight[None, bool] = SingleFlight()
         self.phase = FleetPhase.STARTING
@@ -287,7 +288,11 @@ class Fleet:
     def _update(self) -> None:
         self._peers_of = self._others_by_node()
         missing = self._candidates.missing()
-        leading = [_member(other) for other in self._peers_of.values() if self._liveness.leads(other.name) and other.name not in missing]
+        leading = [
+            _member(other)
+            for other in self._peers_of.values()
+            if self._liveness.leads(other.name) and other.name not in missing
+        ]
         if not leading and self.phase is FleetPhase.SERVING:
             self._leads_from = -math.inf  # and goes on when others come
         self._look_at_own_state()
@@ -303,7 +308,10 @@ class Fleet:
         self.version += 1
         if not is_leaving:
             self._sends_away_at, self._has_woken = self._clock() + SETTLED_SECONDS, False
-        log.info("partitions are led by %s", ", ".join(f"{one.node_id} at {one.host}:{one.port}" for one in leadership.members))
+        log.info(
+            "partitions are led by %s",
+            ", ".join(f"{one.node_id} at {one.host}:{one.port}" for one in leadership.members),
+        )
         self._on_change()
 
     def _look_at_nodes(self, leadership: Leadership) -> None:
@@ -328,14 +336,20 @@ class Fleet:
         return tuple(sorted(one for one in recent if one.node_id not in shared))
 
     def _look_at_own_state(self) -> None:
-        """Others know it from Pulsar. That this one does not reach Pulsar may be a fault of Pulsar's, which all of them have."""
+        """Others know it from Pulsar. That this one does not reach Pulsar may be a fault of Pulsar's, which all of them
+        have.
+        """
         has_lost = self._liveness.is_called_missing(self._name)
         if has_lost != self._has_lost_pulsar:
             self._has_lost_pulsar = has_lost
-            log.warning("Pulsar lists this sidecar no more: others lead" if has_lost else "Pulsar lists this sidecar again")
+            log.warning(
+                "Pulsar lists this sidecar no more: others lead" if has_lost else "Pulsar lists this sidecar again"
+            )
 
     def _others_by_node(self) -> dict[int, SidecarInfo]:
-        """One that was started again may be known by its old name too. Behind one address for all there are none to tell apart."""
+        """One that was started again may be known by its old name too. Behind one address for all there are none to
+        tell apart.
+        """
         others = sorted(self._known.values(), key=lambda other: self._liveness.leads(other.name))
         return {other.node_id: other for other in others if _member(other)[1:3] != self.own[1:3]}
 

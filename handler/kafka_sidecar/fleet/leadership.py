@@ -1,7 +1,7 @@
 """Who leads which partition, for as long as the members are the same.
 
-Each member works this out by itself. So it is a function of the topic, the number of its partitions and the members' node ids, and
-of nothing that one of them alone knows.
+Each member works this out by itself. So it is a function of the topic, the number of its partitions and the members'
+node ids, and of nothing that one of them alone knows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Final
 from kafka_sidecar.coordination.rendezvous import shared_out
 from kafka_sidecar.fleet.member import Member
 
-# Topics whose leaders are remembered: with 16 partitions each that is half a megabyte. Others are worked out again, in 50 µs.
+# Topics whose leaders are remembered: with 16 partitions each that is half a megabyte. Others are worked out again, in
+# 50 µs.
 REMEMBERED_TOPICS: Final = 2_000
 # Partitions that are shared out together: with ten members that takes 3 ms, and grows with the square.
 BLOCK: Final = 256
@@ -24,7 +25,10 @@ class Leadership:
         self.members = tuple(sorted(members))
         self._of_nodes = {str(member.node_id): member for member in self.members}
         racks = {member.rack for member in self.members if member.rack}
-        self._of_racks = {rack: {str(member.node_id): member for member in self.members if member.rack == rack} for rack in sorted(racks)}
+        self._of_racks = {
+            rack: {str(member.node_id): member for member in self.members if member.rack == rack}
+            for rack in sorted(racks)
+        }
         self._leaders = lru_cache(REMEMBERED_TOPICS)(self._share_out)
         self._readers = lru_cache(REMEMBERED_TOPICS)(self._share_out_in_rack)
         self.replicas = lru_cache(REMEMBERED_TOPICS)(self._replicas)
@@ -46,7 +50,9 @@ class Leadership:
         return self._readers(topic, block, _size(block, partitions), rack)[place]
 
     def _replicas(self, topic: str, partitions: int) -> tuple[tuple[int, ...], ...]:
-        """Of each partition the nodes: its leader's first; then of each other rack the one that serves reads there (KIP-392)."""
+        """Of each partition the nodes: its leader's first; then of each other rack the one that serves reads there
+        (KIP-392).
+        """
         found: list[tuple[int, ...]] = []
         for block in range(-(-partitions // BLOCK)):
             size = _size(block, partitions)

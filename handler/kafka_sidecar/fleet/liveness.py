@@ -1,8 +1,8 @@
 """Which of the other sidecars are advertised, and which of these lead partitions.
 
-The directory introduces a sidecar, its answers to pings keep it. So a Pulsar that has just restarted, and knows nobody for a moment, ends
-no fleet. One that leaves stays a node for as long as it answers: clients give up what is in flight to a node that Metadata no longer
-names.
+The directory introduces a sidecar, its answers to pings keep it. So a Pulsar that has just restarted, and knows nobody
+for a moment, ends no fleet. One that leaves stays a node for as long as it answers: clients give up what is in flight
+to a node that Metadata no longer names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-# So many pings in a row that got no answer. They are counted, not timed: a sidecar that was paused does not take all others for gone.
+# So many pings in a row that got no answer. They are counted, not timed: a sidecar that was paused does not take all
+# others for gone.
 SILENT_PINGS: Final = 3
 # A member that was silent leads again after so many answers: on a host that comes and goes leaders would too.
 STEADY_ANSWERS: Final = 10
@@ -83,5 +84,6 @@ class Liveness:
             return False
         if other.has_answered:
             return other.unanswered < SILENT_PINGS and other.answers >= STEADY_ANSWERS
-        # Its control port may not be reachable from here: when that was tried the directory's word counts, unless somebody knows better.
+        # Its control port may not be reachable from here: when that was tried the directory's word counts, unless
+        # somebody knows better.
         return other.was_asked_in_vain and not any(name in silent for silent in self._called_silent.values())

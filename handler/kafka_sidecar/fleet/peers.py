@@ -67,7 +67,9 @@ class Peers:
         return response.frame
 
     async def ping(self, address: str, name: str, own_name: str, *, serves: bool) -> PingResponse:
-        response: PingResponse = await self._call(address, "Ping", PingRequest(to=name, sender=own_name, serves=serves), PingResponse)
+        response: PingResponse = await self._call(
+            address, "Ping", PingRequest(to=name, sender=own_name, serves=serves), PingResponse
+        )
         return response
 
     async def warm(self, address: str, name: str, partitions: Sequence[str]) -> None:
@@ -77,14 +79,20 @@ class Peers:
     async def topics_deleted(self, address: str, name: str, topics: Mapping[str, uuid.UUID | None]) -> None:
         """Tell of deleted topics, by name and with their ids."""
         ids = [b"" if topic_id is None else topic_id.bytes for topic_id in topics.values()]
-        await self._call(address, "TopicsDeleted", TopicsDeletedRequest(to=name, topics=topics, topic_ids=ids), TopicsDeletedResponse)
+        await self._call(
+            address, "TopicsDeleted", TopicsDeletedRequest(to=name, topics=topics, topic_ids=ids), TopicsDeletedResponse
+        )
 
     async def verify_transaction(self, address: str, request: VerifyTransactionRequest) -> VerifyTransactionResponse:
-        response: VerifyTransactionResponse = await self._call(address, "VerifyTransaction", request, VerifyTransactionResponse)
+        response: VerifyTransactionResponse = await self._call(
+            address, "VerifyTransaction", request, VerifyTransactionResponse
+        )
         return response
 
     async def ended_transactions(self, address: str, request: EndedTransactionsRequest) -> EndedTransactionsResponse:
-        response: EndedTransactionsResponse = await self._call(address, "EndedTransactions", request, EndedTransactionsResponse)
+        response: EndedTransactionsResponse = await self._call(
+            address, "EndedTransactions", request, EndedTransactionsResponse
+        )
         return response
 
     async def end_offsets(self, address: str, request: EndOffsetsRequest) -> EndOffsetsResponse:
@@ -94,7 +102,9 @@ class Peers:
     async def _call(self, address: str, method: str, request: Any, response: Any) -> Any:
         channel = self._channel(address)
         call = channel.unary_unary(
-            f"/{CONTROL.full_name}/{method}", request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
+            f"/{CONTROL.full_name}/{method}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=response.FromString,
         )
         self._in_use[address] = self._in_use.get(address, 0) + 1
         try:
@@ -117,7 +127,11 @@ class Peers:
     def _close_idle(self) -> None:
         """Before another channel is opened: close those that nobody uses. Peers come back under other addresses."""
         now = self._clock()
-        for address in [address for address, at in self._used_at.items() if now - at > IDLE_SECONDS and not self._in_use.get(address)]:
+        for address in [
+            address
+            for address, at in self._used_at.items()
+            if now - at > IDLE_SECONDS and not self._in_use.get(address)
+        ]:
             del self._used_at[address]
             self._in_use.pop(address, None)
             task = asyncio.create_task(self._channels.pop(address).close())

@@ -4,8 +4,8 @@
     serving ──▶ leaving
     leaving ──▶ the end
 
-Starting it looks for the others, and leads nothing if others lead. Leaving it leads nothing any more, and sends its clients to those who
-do.
+Starting it looks for the others, and leads nothing if others lead. Leaving it leads nothing any more, and sends its
+clients to those who do.
 """
 
 from __future__ import annotations

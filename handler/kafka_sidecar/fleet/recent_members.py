@@ -2,8 +2,9 @@
 
     a member ──each half a minute──▶ __fleet_members ──▶ all members: `on_seen`
 
-When a whole fleet is started again, the first sidecar that accepts clients is alone in the directory, and the others come within seconds.
-A librdkafka that heard of that one alone would take what the others lead for gone (see apis/common/nodes.py).
+When a whole fleet is started again, the first sidecar that accepts clients is alone in the directory, and the others
+come within seconds. A librdkafka that heard of that one alone would take what the others lead for gone (see
+apis/common/nodes.py).
 """
 
 from __future__ import annotations
@@ -45,7 +46,14 @@ class _Seen(MergeRule[Seen]):
 
     def decode(self, data: bytes) -> Seen:
         match json.loads(data):
-            case [int(at_ms), int(node_id), str(host), int(port), str() | None as rack, [str(external), int(external_port)]]:
+            case [
+                int(at_ms),
+                int(node_id),
+                str(host),
+                int(port),
+                str() | None as rack,
+                [str(external), int(external_port)],
+            ]:
                 return Seen(at_ms, Member(node_id, host, port, rack, Endpoint(external, external_port)))
             case [int(at_ms), int(node_id), str(host), int(port), str() | None as rack, None]:
                 return Seen(at_ms, Member(node_id, host, port, rack))
@@ -66,11 +74,18 @@ def topic_in(namespace: str) -> str:
 
 class RecentMembers:
     def __init__(
-        self, client: Client, admin: Admin, namespace: str, own: Member, topics_namespace: str, on_seen: Callable[[Member, float], None],
-        clock: Clock, new_id: NewId,
-    ) -> None:  # fmt: skip
-        """`topics_namespace`: fleets that serve other namespaces may share the internal ones, and have node ids of their own.
-        `on_seen` is called with each member, and how many seconds ago it was there.
+        self,
+        client: Client,
+        admin: Admin,
+        namespace: str,
+        own: Member,
+        topics_namespace: str,
+        on_seen: Callable[[Member, float], None],
+        clock: Clock,
+        new_id: NewId,
+    ) -> None:
+        """`topics_namespace`: fleets that serve other namespaces may share the internal ones, and have node ids of
+        their own. `on_seen` is called with each member, and how many seconds ago it was there.
         """
         self._own = own
         self._prefix = f"{topics_namespace} "
@@ -110,7 +125,9 @@ class RecentMembers:
     async def _put(self) -> None:
         now = self._clock.wall()
         await self._stored.put(f"{self._prefix}{self._own.node_id}", Seen(now, self._own))
-        self._stored.forget({key: seen for key, seen in self._stored.values.items() if now - seen.at_ms > KEPT_SECONDS * 1_000})
+        self._stored.forget(
+            {key: seen for key, seen in self._stored.values.items() if now - seen.at_ms > KEPT_SECONDS * 1_000}
+        )
 
     def _on_change(self, key: str, seen: Seen) -> None:
         if key.startswith(self._prefix) and seen.member.node_id != self._own.node_id:

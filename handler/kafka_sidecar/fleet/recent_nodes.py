@@ -1,4 +1,6 @@
-"""The nodes that were there a moment ago, and the node ids that clients may still know. Pure: the time is an argument."""
+"""The nodes that were there a moment ago, and the node ids that clients may still know. Pure: the time is an
+argument.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class RecentNodes:
 
     def at(self, now: float) -> list[Member]:
         """Those that were there a moment before `now`."""
-        self._seen = {node_id: (member, at) for node_id, (member, at) in self._seen.items() if now - at < RECENT_SECONDS}
+        self._seen = {
+            node_id: (member, at) for node_id, (member, at) in self._seen.items() if now - at < RECENT_SECONDS
+        }
         return [member for member, _ in self._seen.values()]
 
     def tell(self, node_ids: Iterable[int]) -> None:

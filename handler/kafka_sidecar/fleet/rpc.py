@@ -50,8 +50,12 @@ class Exhausted(Aborted):
     code = grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-def answered_by(service: ServiceDescriptor, answers: object, from_this_host: Collection[str] = (), host: str = "127.0.0.1") -> Any:
-    """What a gRPC server at `host` takes: `FindOffset` is answered by `find_offset`. Some methods may be called from this host alone."""
+def answered_by(
+    service: ServiceDescriptor, answers: object, from_this_host: Collection[str] = (), host: str = "127.0.0.1"
+) -> Any:
+    """What a gRPC server at `host` takes: `FindOffset` is answered by `find_offset`. Some methods may be called from
+    this host alone.
+    """
     methods = {
         method.name: grpc.unary_unary_rpc_method_handler(
             _answered(getattr(answers, snake_case(method.name)), host if method.name in from_this_host else None),
@@ -64,7 +68,8 @@ def answered_by(service: ServiceDescriptor, answers: object, from_this_host: Col
 
 
 def is_this_host(peer: str, host: str) -> bool:
-    """Whether gRPC's name of a peer (`ipv4:127.0.0.1:4711`, `ipv6:%5B::1%5D:4711`) is one on this host, which listens at `host`.
+    """Whether gRPC's name of a peer (`ipv4:127.0.0.1:4711`, `ipv6:%5B::1%5D:4711`) is one on this host, which listens
+    at `host`.
 
     Not all of the loopback: a service mesh hands over what comes from elsewhere from addresses such as 127.0.0.6.
     """
@@ -80,7 +85,10 @@ def _answered(method: Callable[[Any], Awaitable[Any]], only_from: str | None) ->
     async def answer(request: Any, context: Any) -> Any:
         try:
             if only_from is not None and not is_this_host(context.peer(), only_from):
-                raise Denied("this is done from the sidecar's own host alone: run `kafka-sidecar ctl` there (in its pod or container)")
+                raise Denied(
+                    "this is done from the sidecar's own host alone: run `kafka-sidecar ctl` there (in its pod or "
+                    "container)"
+                )
             return await method(request)
         except Aborted as error:
             await context.abort(error.code, str(error))

@@ -29,8 +29,8 @@ from kafka_sidecar.telemetry import metrics
 log = logging.getLogger(__name__)
 
 CONTROL: Final[ServiceDescriptor] = pb.DESCRIPTOR.services_by_name["Control"]
-# Requests of other sidecars at once, beside their bytes: five sidecars whose 10,000 clients (limits.max_connections) all join
-# groups that are coordinated here.
+# Requests of other sidecars at once, beside their bytes: five sidecars whose 10,000 clients (limits.max_connections)
+# all join groups that are coordinated here.
 MAX_WORKS: Final = 50_000
 # gRPC health: the process works; and it serves Kafka clients, which is also its overall state.
 LIVE: Final = "live"
@@ -93,7 +93,9 @@ class _Control:
         if request.namespace:
             self._answers.heard_of(request.namespace)
         try:
-            return pb.ForwardResponse(frame=await self._wholly(self._answers.serve(request.frame, request.peer, request.namespace)))
+            return pb.ForwardResponse(
+                frame=await self._wholly(self._answers.serve(request.frame, request.peer, request.namespace))
+            )
         except Overloaded as error:
             raise Exhausted(str(error)) from error
         except ProtocolError as error:
@@ -171,7 +173,9 @@ class ControlServer:
         try:
             bound = int(self._server.add_insecure_port(address))
         except RuntimeError as error:
-            raise ConfigError(f"can't listen for other sidecars on {host}:{port}: set control.listen to a free address") from error
+            raise ConfigError(
+                f"can't listen for other sidecars on {host}:{port}: set control.listen to a free address"
+            ) from error
         await self._server.start()
         await self._health.set(LIVE, health_pb2.HealthCheckResponse.SERVING)
         await self.not_ready()

@@ -35,7 +35,9 @@ class RequestsAwaitingTopics:
         return not len(self._in_turn)
 
     async def known(self, member: Member, required: Callable[[], RequiredTopics]) -> None:
-        """Until all is known; without a pause if it is. `required` may raise CoordinatorError, and so does this where it takes too long."""
+        """Until all is known; without a pause if it is. `required` may raise CoordinatorError, and so does this where
+        it takes too long.
+        """
         waiting = self._in_turn.waiting(member)
         if not waiting and self._image.knows(required()):
             return
@@ -44,7 +46,12 @@ class RequestsAwaitingTopics:
         try:
             await within(LEARN_SECONDS, self._learn(member, required))
         except (PulsarError, TimeoutError) as error:
-            log.warning("member %s of group %s has to wait: its topics are not known: %s", member[1], member[0], str(error) or "no answer")
+            log.warning(
+                "member %s of group %s has to wait: its topics are not known: %s",
+                member[1],
+                member[0],
+                str(error) or "no answer",
+            )
             raise CoordinatorError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error  # clients ask again
 
     async def _learn(self, member: Member, required: Callable[[], RequiredTopics]) -> None:

@@ -38,13 +38,19 @@ limited = RateLimitedLog(log)
 
 # Clients end with these: the log says why.
 FATAL: Final = (
-    ErrorCode.INVALID_REGULAR_EXPRESSION, ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.GROUP_MAX_SIZE_REACHED, ErrorCode.GROUP_ID_NOT_FOUND,
-    ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_SERVER_ERROR,
-)  # fmt: skip
+    ErrorCode.INVALID_REGULAR_EXPRESSION,
+    ErrorCode.UNRELEASED_INSTANCE_ID,
+    ErrorCode.GROUP_MAX_SIZE_REACHED,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+)
 
 
 class ConsumerGroupRequests:
-    def __init__(self, led_shard: Callable[[str], Shard], awaiting_topics: RequestsAwaitingTopics, now: Callable[[], Now]) -> None:
+    def __init__(
+        self, led_shard: Callable[[str], Shard], awaiting_topics: RequestsAwaitingTopics, now: Callable[[], Now]
+    ) -> None:
         self._led_shard = led_shard
         self._awaiting_topics = awaiting_topics
         self._now = now
@@ -85,9 +91,15 @@ class ConsumerGroupRequests:
     def _group(self, shard: Shard, group_id: str, request: MemberHeartbeat) -> ConsumerGroup:
         try:
             joins = request.epoch == JOIN_GROUP_MEMBER_EPOCH
-            group = get_or_create_consumer_group(shard, group_id, request) if joins else self._existing(shard, group_id, request)
+            group = (
+                get_or_create_consumer_group(shard, group_id, request)
+                if joins
+                else self._existing(shard, group_id, request)
+            )
         except CannotMigrate as reason:
-            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group: {reason}.") from reason
+            raise Refusal(
+                ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group: {reason}."
+            ) from reason
         return group
 
     def _existing(self, shard: Shard, group_id: str, request: MemberHeartbeat) -> ConsumerGroup:
@@ -95,9 +107,11 @@ class ConsumerGroupRequests:
         if isinstance(group, ConsumerGroup):
             return group
         if request.epoch > JOIN_GROUP_MEMBER_EPOCH:
-            # It was away for so long that its group has become another. Kafka says GROUP_ID_NOT_FOUND, which ends clients;
-            # this makes them join again.
-            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {request.member_id} is not a member of group {group_id} any more.")
+            # It was away for so long that its group has become another. Kafka says GROUP_ID_NOT_FOUND, which ends
+            # clients; this makes them join again.
+            raise Refusal(
+                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {request.member_id} is not a member of group {group_id} any more."
+            )
         raise CannotMigrate("nobody has joined it as one")
 
     # --- by the classic protocol
@@ -118,7 +132,9 @@ class ConsumerGroupRequests:
         self._refresh_if_behind(shard, group_id)
         group = shard.group(group_id)
         if not isinstance(group, ConsumerGroup) or group.is_empty:
-            return JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, request.member_id)  # it has just become another; members join again
+            return JoinResult(
+                ErrorCode.REBALANCE_IN_PROGRESS, request.member_id
+            )  # it has just become another; members join again
         try:
             return await shard.answer_when_stored(group, partial(classic_members.join, group, self._now(), request))
         except GroupTooLarge as refused:
@@ -126,7 +142,9 @@ class ConsumerGroupRequests:
 
     async def sync(self, request: MemberSync, group_id: str) -> SyncResult:
         self._keep_alive(group_id, request.member_id)
-        await self._awaiting_topics.known((group_id, request.member_id), partial(self._required_topics, group_id, (), None))
+        await self._awaiting_topics.known(
+            (group_id, request.member_id), partial(self._required_topics, group_id, (), None)
+        )
         shard = self._led_shard(group_id)
         self._refresh_if_behind(shard, group_id)
         group = shard.group(group_id)
@@ -140,7 +158,9 @@ class ConsumerGroupRequests:
     # --- topics
 
     def _required_topics(self, group_id: str, names: Iterable[str], regex: str | None) -> RequiredTopics:
-        """The topics that must be known before a request is handled: those it names, and those of a group that was just loaded."""
+        """The topics that must be known before a request is handled: those it names, and those of a group that was just
+        loaded.
+        """
         group = self._led_shard(group_id).group(group_id)
         wanted, regexes = frozenset(names), frozenset({regex} if regex else ())
         if isinstance(group, ConsumerGroup) and not group.knows_topics:
@@ -183,11 +203,17 @@ def _nothing() -> RequiredTopics:
 
 def _logged(group_id: str, member_id: str, answer: HeartbeatResult) -> HeartbeatResult:
     if answer.error in FATAL:
-        limited.warning("group %s: member %s is refused (%s): %s", group_id, member_id, answer.error.name, answer.message)
+        limited.warning(
+            "group %s: member %s is refused (%s): %s", group_id, member_id, answer.error.name, answer.message
+        )
     return answer
 
 
 def _consumer_groups(shard: Shard) -> list[ConsumerGroup]:
     if shard.term.phase is not Phase.LEADING:
         return []
-    return [group for group in shard.groups.values() if isinstance(group, ConsumerGroup) and group.group_id not in shard.oversized]
+    return [
+        group
+        for group in shard.groups.values()
+        if isinstance(group, ConsumerGroup) and group.group_id not in shard.oversized
+    ]

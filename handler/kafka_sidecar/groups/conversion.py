@@ -16,7 +16,9 @@ log = logging.getLogger(__name__)
 
 
 def get_or_create_consumer_group(shard: Shard, group_id: str, newcomer: MemberHeartbeat) -> ConsumerGroup:
-    """The group for a member that joins by the consumer protocol. Raises Refusal or CannotMigrate, and nothing has changed then."""
+    """The group for a member that joins by the consumer protocol. Raises Refusal or CannotMigrate, and nothing has
+    changed then.
+    """
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
         return group

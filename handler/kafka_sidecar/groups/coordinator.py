@@ -1,7 +1,8 @@
 """The group coordinator: clients' requests, in terms of groups and shards.
 
-A request about a group is answered by the group's shard, or raises CoordinatorError. Handlers pass canonical topic names with offsets,
-so that a topic has one committed offset. `topic_name` makes the names in members' subscriptions canonical.
+A request about a group is answered by the group's shard, or raises CoordinatorError. Handlers pass canonical topic
+names with offsets, so that a topic has one committed offset. `topic_name` makes the names in members' subscriptions
+canonical.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ from kafka_sidecar.groups.conversion import get_or_create_classic_group
 from kafka_sidecar.groups.deletion import DeletedGroup, delete_groups, forget_offsets, is_being_committed, removed
 from kafka_sidecar.groups.effects import Group
 from kafka_sidecar.groups.expiry import expired
-from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, PendingOffsetKey, PendingOffsetValue, Record
+from kafka_sidecar.groups.records import (
+    OffsetCommitKey,
+    OffsetCommitValue,
+    PendingOffsetKey,
+    PendingOffsetValue,
+    Record,
+)
 from kafka_sidecar.groups.shard import Offsets, Shard, ShardContext, TopicPartition
 from kafka_sidecar.groups.topics_image import TopicsImage
 from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, Committer, Now
@@ -121,7 +128,9 @@ class Coordinator:
         metrics.COMMITTED_OFFSETS.set(sum(len(offsets) for shard in leading for offsets in shard.offsets.values()))
 
     def tasks(self) -> Sequence[SupervisedTask]:
-        return every(REFRESH_SECONDS, "group_topics", self._refresh_topics), every(EXPIRY_SECONDS, "expired_offsets", self.expire_offsets)
+        return every(REFRESH_SECONDS, "group_topics", self._refresh_topics), every(
+            EXPIRY_SECONDS, "expired_offsets", self.expire_offsets
+        )
 
     async def _refresh_topics(self) -> None:
         """Partitions that were added, topics that came and went: the groups that they concern are assigned again."""
@@ -140,7 +149,9 @@ class Coordinator:
         if not self._config.min_session_timeout_ms <= request.session_timeout <= self._config.max_session_timeout_ms:
             return JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
         names = (request.client_id, request.instance_id or "", request.member_id, request.new_member_id)
-        if any(len(name.encode()) > KEY_BYTES for name in names):  # no record could hold it, and the group could not be stored
+        if any(
+            len(name.encode()) > KEY_BYTES for name in names
+        ):  # no record could hold it, and the group could not be stored
             return JoinResult(ErrorCode.INVALID_REQUEST, request.member_id)
         group = shard.group(group_id)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
@@ -148,7 +159,9 @@ class Coordinator:
         if group is None and request.member_id:
             return JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         classic = get_or_create_classic_group(shard, group_id)
-        return await shard.answer(classic, lambda response_future: joining.join(classic, self._now(), request, response_future))
+        return await shard.answer(
+            classic, lambda response_future: joining.join(classic, self._now(), request, response_future)
+        )
 
     async def sync(self, request: MemberSync, group_id: str) -> SyncResult:
         shard = self.led_shard(group_id)
@@ -172,7 +185,11 @@ class Coordinator:
         group = shard.group(group_id)
         if group is None:
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving)
-        leave = partial(classic_members.leave, group) if isinstance(group, ConsumerGroup) else partial(group.leave, self._now())
+        leave = (
+            partial(classic_members.leave, group)
+            if isinstance(group, ConsumerGroup)
+            else partial(group.leave, self._now())
+        )
         errors = shard.handle(group, lambda: leave(leaving))
         await shard.term.all_stored()
         return errors
@@ -215,7 +232,9 @@ class Coordinator:
             if len(committed.metadata.encode()) > self._config.offset_metadata_bytes:
                 errors[topic, index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                value = OffsetCommitValue(committed.offset, committed.leader_epoch, committed.metadata, now, expires_at, committed.topic_id)
+                value = OffsetCommitValue(
+                    committed.offset, committed.leader_epoch, committed.metadata, now, expires_at, committed.topic_id
+                )
                 records.append(record(OffsetCommitKey(request.group_id, topic, index), value))
         if records:
             error = await self._written_in_time(shard, records)
@@ -223,11 +242,15 @@ class Coordinator:
         return errors
 
     def term_of(self, group_id: str) -> int:
-        """The number of the term in which a group is coordinated here. What is asked elsewhere meanwhile counts only in this term."""
+        """The number of the term in which a group is coordinated here. What is asked elsewhere meanwhile counts only in
+        this term.
+        """
         return self.led_shard(group_id).term.number
 
     async def end_transaction(self, number: int, producer_id: int, transaction: int, committed: bool) -> None:
-        """A transaction has ended that may have committed offsets in this shard. CoordinatorError where it is not led here."""
+        """A transaction has ended that may have committed offsets in this shard. CoordinatorError where it is not led
+        here.
+        """
         self.shards.end_terms_if_suspended()
         if number >= len(self.shards):
             raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -247,14 +270,16 @@ class Coordinator:
         await shard.term.all_stored()
         if completion.gone:
             await shard.term.store_and_wait(completion.gone)
-        else:  # Kafka's marker is a record in the log: one that was replaced and has not heard of it can't end a transaction
+        # Kafka's marker is a record in the log: one that was replaced and has not heard of it can't end a transaction
+        else:
             await shard.term.prove()
 
     async def _written_in_time(self, shard: Shard, records: Sequence[Record]) -> ErrorCode:
         try:
             await within(self._config.offset_commit_timeout_ms / 1000, shard.term.store_and_wait(records))
         except TimeoutError:
-            # As Kafka, which turns the time-out into this (CoordinatorOperationExceptionHelper). It may still be stored.
+            # As Kafka, which turns the time-out into this (CoordinatorOperationExceptionHelper). It may still be
+            # stored.
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         except CoordinatorError as refused:
             return refused.error
@@ -290,7 +315,9 @@ class Coordinator:
         await shard.term.all_stored()
         return shard.offsets.get(group_id, {})
 
-    async def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, ErrorCode] | ErrorCode:
+    async def delete_offsets(
+        self, group_id: str, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode] | ErrorCode:
         shard = self.led_shard(group_id)
         group = shard.group(group_id)
         if group is None:
@@ -304,21 +331,28 @@ class Coordinator:
                 errors[partition] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         await shard.term.all_stored()  # offsets that are being stored are deleted too
         deleted = {partition for partition in partitions if errors[partition] is ErrorCode.NONE}
-        gone = [Record(key, None) for key in shard.offset_keys([group_id])[group_id] if (key.topic, key.partition) in deleted]
+        gone = [
+            Record(key, None)
+            for key in shard.offset_keys([group_id])[group_id]
+            if (key.topic, key.partition) in deleted
+        ]
         await shard.term.store_and_wait(gone)
         return errors
 
     def _subscribed(self, group: Group, offered: Iterable[str]) -> frozenset[str] | None:
         """The topics of a group's members, under the names that offsets are kept by.
 
-        Members at a sidecar of another namespace mean a topic there, and do not say where: so each that is offered is one of theirs.
+        Members at a sidecar of another namespace mean a topic there, and do not say where: so each that is offered is
+        one of theirs.
         """
         topics = group.subscribed_topics if group.members else frozenset()
         if topics is None:
             return None
         if not self.may_be_shared():
             return frozenset(map(self._topic_name, topics))
-        return frozenset(map(self._topic_name, topics)) | {topic for topic in offered if topic.rpartition("/")[2] in topics}
+        return frozenset(map(self._topic_name, topics)) | {
+            topic for topic in offered if topic.rpartition("/")[2] in topics
+        }
 
     # --- groups
 
@@ -360,20 +394,24 @@ class Coordinator:
     def _expire(self, shard: Shard, group: Group) -> None:
         retention = self._config.offsets_retention_minutes * 60_000
         offsets = shard.offsets.get(group.group_id, {})
-        gone = expired(group, self._subscribed(group, {topic for topic, _ in offsets}), offsets, self._now().wall, retention)
+        gone = expired(
+            group, self._subscribed(group, {topic for topic, _ in offsets}), offsets, self._now().wall, retention
+        )
         is_over = group.is_empty and not group.awaits_somebody and len(gone) == len(offsets)
         if not (gone or is_over) or is_being_committed(shard, group.group_id):  # it must not be deleted behind that
             return
         if gone:
             log.info("group %s: %d offsets have expired", group.group_id, len(gone))
         if is_over:
-            shard.term.store(removed(shard, group, [OffsetCommitKey(group.group_id, *partition) for partition in offsets]))
+            shard.term.store(
+                removed(shard, group, [OffsetCommitKey(group.group_id, *partition) for partition in offsets])
+            )
         else:
             shard.term.store([Record(OffsetCommitKey(group.group_id, *partition), None) for partition in gone])
 
     def forget_topics(self, topics: Mapping[str, uuid.UUID | None]) -> None:
-        """Topics were deleted, with these ids if they are known: what was committed of them means nothing for one that gets
-        such a name, and nobody consumes them.
+        """Topics were deleted, with these ids if they are known: what was committed of them means nothing for one that
+        gets such a name, and nobody consumes them.
         """
         ids = {self._topic_name(name): topic_id for name, topic_id in topics.items()}
         self.topics.gone(lambda name: self._topic_name(name) in ids)
@@ -398,7 +436,9 @@ def _partitions_of(records: Iterable[Record]) -> set[OffsetCommitKey]:
 
 
 def _overtaken(under_way: Iterable[Record], producer_id: int) -> set[OffsetCommitKey]:
-    """The partitions that somebody commits behind what is pending of this producer: the records are on their way to the log."""
+    """The partitions that somebody commits behind what is pending of this producer: the records are on their way to the
+    log.
+    """
     overtaken: set[OffsetCommitKey] = set()
     for key, value in under_way:
         if isinstance(key, OffsetCommitKey):

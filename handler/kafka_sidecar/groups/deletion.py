@@ -13,7 +13,14 @@ from typing import Final, NamedTuple
 
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.groups.effects import Group
-from kafka_sidecar.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetKey, PendingOffsetKey, PendingOffsetValue, Record
+from kafka_sidecar.groups.records import (
+    OffsetCommitKey,
+    OffsetCommitValue,
+    OffsetKey,
+    PendingOffsetKey,
+    PendingOffsetValue,
+    Record,
+)
 from kafka_sidecar.groups.shard import Offsets, Shard, TopicPartition
 from kafka_sidecar.wire.error_code import ErrorCode
 
@@ -80,14 +87,18 @@ def _when_stored(shard: Shard, group_id: str, deleted: DeletedGroup) -> DeletedG
     """What has become of a group, now that the log has its deletion and what was on its way before that."""
     if deleted.error is not ErrorCode.NONE:
         return deleted
-    if (again := shard.groups.get(group_id)) is not None:  # an offset that was on its way has made it, and is deleted as well
+    if (
+        again := shard.groups.get(group_id)
+    ) is not None:  # an offset that was on its way has made it, and is deleted as well
         shard.carry_out_effects(again)
     since = shard.offsets.get(group_id, {})  # committed behind the deletion
     return deleted._replace(committed=[partition for partition in deleted.committed if partition not in since])
 
 
 def is_being_committed(shard: Shard, group_id: str) -> bool:
-    return bool(shard.pending.of_group(group_id)) or any(record.key.group == group_id for record in shard.term.under_way)
+    return bool(shard.pending.of_group(group_id)) or any(
+        record.key.group == group_id for record in shard.term.under_way
+    )
 
 
 def forget_offsets(shard: Shard, group: str, deleted: Mapping[str, uuid.UUID | None]) -> None:
@@ -105,8 +116,8 @@ def forget_offsets(shard: Shard, group: str, deleted: Mapping[str, uuid.UUID | N
 
 
 def _committed_of_others(records: Iterable[Record], deleted: Mapping[str, uuid.UUID | None]) -> set[OffsetCommitKey]:
-    """The partitions whose offsets these records commit, or put into a transaction, for a topic that has come since the deleted one of its
-    name. The older offset counts for nobody there, and a tombstone would overtake the transaction.
+    """The partitions whose offsets these records commit, or put into a transaction, for a topic that has come since the
+    deleted one of its name. The older offset counts for nobody there, and a tombstone would overtake the transaction.
     """
     found = set()
     for key, value in records:

@@ -37,7 +37,9 @@ class ShardForEffects(Protocol):
     term: Term[Record]
     now: Callable[[], Now]
 
-    def group_stored(self, group: ClassicGroup, then: FinishSync | AnswerStaticMember | None, error: ErrorCode) -> None: ...
+    def group_stored(
+        self, group: ClassicGroup, then: FinishSync | AnswerStaticMember | None, error: ErrorCode
+    ) -> None: ...
     def replace(self, group: Group, records: Sequence[Record]) -> None: ...
     def new_group(self, group_id: str) -> ClassicGroup: ...
     def allows(self, direction: str) -> bool: ...
@@ -70,7 +72,10 @@ def answer_waiting(group: ClassicGroup) -> None:
 def _store(shard: ShardForEffects, group: ClassicGroup, effect: StoreGroup) -> Group | None:
     record = Record(GroupMetadataKey(group.group_id), group_value(group, effect.assignments))
     if not shard.term.fits(record):
-        log.error("group %s is too large to be stored: its subscriptions and assignments are more than an entry holds", group.group_id)
+        log.error(
+            "group %s is too large to be stored: its subscriptions and assignments are more than an entry holds",
+            group.group_id,
+        )
         group.too_large(shard.now(), effect.then)
         return group
     shard.term.store([record], partial(shard.group_stored, group, effect.then))
@@ -83,7 +88,10 @@ def _store(shard: ShardForEffects, group: ClassicGroup, effect: StoreGroup) -> G
 def _write(shard: ShardForEffects, group: Group, effect: StoreRecords) -> None:
     if not all(map(shard.term.fits, effect.records)):
         # The group in memory is ahead of the log, which is read again; the group grows no more.
-        log.error("group %s is too large to be stored: its members and their partitions are more than an entry holds", group.group_id)
+        log.error(
+            "group %s is too large to be stored: its members and their partitions are more than an entry holds",
+            group.group_id,
+        )
         if len(shard.oversized) >= OVERSIZED:
             shard.oversized.clear()
         shard.oversized.add(group.group_id)

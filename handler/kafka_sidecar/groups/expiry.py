@@ -6,7 +6,9 @@ from kafka_sidecar.groups.effects import Group
 from kafka_sidecar.groups.shard import Offsets, TopicPartition
 
 
-def expired(group: Group, subscribed: frozenset[str] | None, offsets: Offsets, now: int, retention: int) -> list[TopicPartition]:
+def expired(
+    group: Group, subscribed: frozenset[str] | None, offsets: Offsets, now: int, retention: int
+) -> list[TopicPartition]:
     """The offsets that may go. `subscribed` are the topics of the group's members, None if they do not say.
     `now` and `retention` are milliseconds.
     """

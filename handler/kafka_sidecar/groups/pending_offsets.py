@@ -1,7 +1,7 @@
 """Offsets of transactions that have not ended, as the log of a shard has them. Pure.
 
-When its transaction commits, an offset counts if nothing was committed of its partition behind it: a member that has taken over
-may have gone on (GroupMetadata.completePendingTxnOffsetCommit).
+When its transaction commits, an offset counts if nothing was committed of its partition behind it: a member that has
+taken over may have gone on (GroupMetadata.completePendingTxnOffsetCommit).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class _Pending:
 
 
 class Completion(NamedTuple):
-    """`offsets` come first. The records of one partition belong together: if the log held only some of them, another transaction's offset
-    would be lost.
+    """`offsets` come first. The records of one partition belong together: if the log held only some of them, another
+    transaction's offset would be lost.
     """
 
     offsets: list[list[Record]]  # by partition
@@ -45,7 +45,9 @@ class Completion(NamedTuple):
         return {record.key for record in chain.from_iterable(self.offsets) if isinstance(record.key, OffsetCommitKey)}
 
     def parts(self) -> Iterator[list[Record]]:
-        """The offsets, so many at a time that an entry has room for them. None of a partition's records is in another part."""
+        """The offsets, so many at a time that an entry has room for them. None of a partition's records is in another
+        part.
+        """
         part: list[Record] = []
         for records in self.offsets:
             if part and len(part) + len(records) > MOST_TOGETHER:
@@ -61,7 +63,9 @@ class PendingOffsets:
         self._of_producer: dict[int, dict[PendingOffsetKey, _Pending]] = {}
         self._of_partition: dict[OffsetCommitKey, dict[PendingOffsetKey, _Pending]] = {}
         self._order = 0
-        self._ended: OrderedDict[int, int] = OrderedDict()  # by producer id: the greatest number that this term has ended
+        self._ended: OrderedDict[int, int] = (
+            OrderedDict()
+        )  # by producer id: the greatest number that this term has ended
 
     def __len__(self) -> int:
         return sum(map(len, self._of_producer.values()))
@@ -109,12 +113,14 @@ class PendingOffsets:
         if len(self._ended) > MAX_ENDED:
             self._ended.popitem(last=False)
 
-    def completion(self, producer_id: int, transaction: int, committed: bool, overtaken: Collection[OffsetCommitKey] = ()) -> Completion:
-        """What the log is to have when a transaction has ended: the offsets that count, and nothing of it pending. `overtaken`: partitions
-        that somebody commits behind it, and whose records are not in the log yet.
+    def completion(
+        self, producer_id: int, transaction: int, committed: bool, overtaken: Collection[OffsetCommitKey] = ()
+    ) -> Completion:
+        """What the log is to have when a transaction has ended: the offsets that count, and nothing of it pending.
+        `overtaken`: partitions that somebody commits behind it, and whose records are not in the log yet.
 
-        Nor of an earlier one: before a producer begins its next transaction all markers are written. What is pending all the same came
-        behind its marker, and counts no more, however that transaction ended.
+        Nor of an earlier one: before a producer begins its next transaction all markers are written. What is pending
+        all the same came behind its marker, and counts no more, however that transaction ended.
         """
         offsets: list[list[Record]] = []
         gone: list[Record] = []
@@ -122,10 +128,17 @@ class PendingOffsets:
             if pending.value.transaction > transaction:
                 continue
             gone.append(Record(key, None))
-            if committed and pending.value.transaction == transaction and not pending.is_overtaken and key.committed not in overtaken:
+            if (
+                committed
+                and pending.value.transaction == transaction
+                and not pending.is_overtaken
+                and key.committed not in overtaken
+            ):
                 # Those that came behind this one are not overtaken by it, though its record is behind theirs.
                 others = self._of_partition[key.committed].items()
-                later = [Record(other, one.value) for other, one in others if one.order > pending.order and other != key]
+                later = [
+                    Record(other, one.value) for other, one in others if one.order > pending.order and other != key
+                ]
                 offsets.append([Record(key.committed, pending.value.value), *later])
         return Completion(offsets, gone)
 

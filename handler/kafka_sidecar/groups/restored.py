@@ -12,9 +12,12 @@ from kafka_sidecar.groups.vocabulary import Now
 
 
 def restored(
-    group_id: str, stored: dict[Key, Value], new_classic: Callable[[str], ClassicGroup],
-    new_consumer: Callable[[str], ConsumerGroup], now: Now,
-) -> tuple[ClassicGroup | ConsumerGroup | None, list[Record]]:  # fmt: skip
+    group_id: str,
+    stored: dict[Key, Value],
+    new_classic: Callable[[str], ClassicGroup],
+    new_consumer: Callable[[str], ConsumerGroup],
+    now: Now,
+) -> tuple[ClassicGroup | ConsumerGroup | None, list[Record]]:
     """The group that is made of its records, and those of them that are to be deleted.
 
     `stored` is in the order of the log. A classic group is one record, a consumer group is there if its epoch is.

@@ -32,16 +32,31 @@ class Topics(TopicSource, Protocol):
 
 
 def group_runtime(
-    client: Client, admin: Admin, config: GroupsConfig, topics: Topics, on_committed: OnCommitted,
-    now: Callable[[], Now], own: SidecarInfo, names: Names, clock: Clock, new_id: NewId,
-) -> GroupRuntime:  # fmt: skip
+    client: Client,
+    admin: Admin,
+    config: GroupsConfig,
+    topics: Topics,
+    on_committed: OnCommitted,
+    now: Callable[[], Now],
+    own: SidecarInfo,
+    names: Names,
+    clock: Clock,
+    new_id: NewId,
+) -> GroupRuntime:
     topic = InternalTopic(
-        kind="group", namespace=config.namespace, name=OFFSETS_TOPIC, partitions=config.offsets_partitions,
-        subscription=SUBSCRIPTION, producer="kafka-groups", codec=GroupRecords(),
-    )  # fmt: skip
+        kind="group",
+        namespace=config.namespace,
+        name=OFFSETS_TOPIC,
+        partitions=config.offsets_partitions,
+        subscription=SUBSCRIPTION,
+        producer="kafka-groups",
+        codec=GroupRecords(),
+    )
     image = TopicsImage(topics)
     coordinator = Coordinator(
         config, now, topics.canonical, image, on_committed, clock.awake, lambda: runtime.leaders.may_be_shared
-    )  # fmt: skip
-    runtime: GroupRuntime = CoordinatorRuntime(client, admin, topic, own, names, coordinator, clock, new_id, topics.id_of)
+    )
+    runtime: GroupRuntime = CoordinatorRuntime(
+        client, admin, topic, own, names, coordinator, clock, new_id, topics.id_of
+    )
     return runtime

@@ -1,8 +1,8 @@
 """A shard: the groups of one partition of `__consumer_offsets`, while this process leads it (see `coordination.term`).
 
-The shard applies a committed offset when its receipt comes, in the order of the log. A group changes at once, and an answer
-that depends on a record waits for its receipt (SyncGroup, LeaveGroup, ConsumerGroupHeartbeat, and JoinGroup of a static member
-that gets a new id). Another classic JoinGroup or a Heartbeat does not wait, as in Kafka.
+The shard applies a committed offset when its receipt comes, in the order of the log. A group changes at once, and an
+answer that depends on a record waits for its receipt (SyncGroup, LeaveGroup, ConsumerGroupHeartbeat, and JoinGroup of a
+static member that gets a new id). Another classic JoinGroup or a Heartbeat does not wait, as in Kafka.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class ShardContext:
     now: Callable[[], Now]
     topic_name: Callable[[str], str]  # the one name of a topic, under which its offsets are kept
     topics: Topics
-    timers_may_fire: Callable[[], bool]  # False where the process stood still: its terms are over, and no member has been silent
+    timers_may_fire: Callable[
+        [], bool
+    ]  # False where the process stood still: its terms are over, and no member has been silent
     on_committed: Callable[[OffsetCommitKey, OffsetCommitValue], None]
 
 
@@ -89,7 +91,9 @@ class Shard(TermState[Record]):
     async def on_leading(self, seconds: float) -> None:
         await self._tell_committed()
         offsets = self.live_record_count - len(self.groups)
-        log.info("coordinating %s: %d groups, %d offsets, read in %.1f s", self.name, len(self.groups), offsets, seconds)
+        log.info(
+            "coordinating %s: %d groups, %d offsets, read in %.1f s", self.name, len(self.groups), offsets, seconds
+        )
 
     @property
     def live_record_count(self) -> int:
@@ -109,7 +113,9 @@ class Shard(TermState[Record]):
             self.groups[key.group] = self.new_group(key.group)
 
     def offset_keys(self, groups: Collection[str]) -> dict[str, dict[OffsetKey, None]]:
-        """By group, of what these have committed, or have pending in transactions: in the log, or on its way there. One look for all."""
+        """By group, of what these have committed, or have pending in transactions: in the log, or on its way there. One
+        look for all.
+        """
         keys: dict[str, dict[OffsetKey, None]] = {group: {} for group in groups}
         for group, of_group in keys.items():
             of_group.update((OffsetCommitKey(group, *partition), None) for partition in self.offsets.get(group, {}))
@@ -186,7 +192,11 @@ class Shard(TermState[Record]):
             if self.term.fits(record):
                 records.append(record)
             else:
-                log.error("%s: what Kafka-on-Pulsar stored of group %s is too large for an entry and is lost", self.name, record.key.group)
+                log.error(
+                    "%s: what Kafka-on-Pulsar stored of group %s is too large for an entry and is lost",
+                    self.name,
+                    record.key.group,
+                )
         if legacy:
             log.info("%s: %d records of Kafka-on-Pulsar are written again", self.name, len(records))
         await self.term.write_legacy_again(records)
@@ -225,7 +235,9 @@ class Shard(TermState[Record]):
 
     def new_group(self, group_id: str) -> ClassicGroup:
         config = self._context.config
-        return ClassicGroup(group_id, self.now(), initial_delay=config.initial_rebalance_delay_ms / 1000, max_size=config.max_size)
+        return ClassicGroup(
+            group_id, self.now(), initial_delay=config.initial_rebalance_delay_ms / 1000, max_size=config.max_size
+        )
 
     def new_consumer_group(self, group_id: str) -> ConsumerGroup:
         config = self._context.config
@@ -233,7 +245,9 @@ class Shard(TermState[Record]):
         return ConsumerGroup(group_id, self._context.topics, times=times, max_size=config.max_size)
 
     async def answer(self, group: ClassicGroup, event: Callable[[Pending[T]], object]) -> T:
-        """Run one request on a classic group. Returns the answer when the group gives it: others may have to come first."""
+        """Run one request on a classic group. Returns the answer when the group gives it: others may have to come
+        first.
+        """
         response_future = Pending[T]()
         self.handle(group, lambda: event(response_future))
         return await response_future

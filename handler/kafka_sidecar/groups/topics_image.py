@@ -93,7 +93,9 @@ class TopicsImage(Topics):
             raise failure
 
     def _forget_all_but(self, required: RequiredTopics) -> list[str]:
-        """The names that are kept. Nothing may be waited for since `required` was called: somebody may need more by then."""
+        """The names that are kept. Nothing may be waited for since `required` was called: somebody may need more by
+        then.
+        """
         self._matching = {regex: names for regex, names in self._matching.items() if regex in required.regexes}
         kept = required.names.union(*self._matching.values())
         self._topics = {name: topic for name, topic in self._topics.items() if name in kept}
@@ -110,7 +112,10 @@ class TopicsImage(Topics):
 
     async def _match(self, regexes: Iterable[str]) -> None:
         scopes = {regex: self._source.scope_of(regex) for regex in regexes}
-        listed = {namespace: await self._source.listed(namespace) for namespace in {namespace for namespace, _ in scopes.values()}}
+        listed = {
+            namespace: await self._source.listed(namespace)
+            for namespace in {namespace for namespace, _ in scopes.values()}
+        }
         for regex, (namespace, pattern) in scopes.items():
             self._matching[regex] = await in_a_thread(partial(_match, pattern, listed[namespace]))
 
@@ -141,7 +146,9 @@ class TopicsImage(Topics):
         return None
 
     def _note(self, name: str, topic: Topic | None) -> None:
-        """Members give up partitions for what is noted here, so that it has to be said twice that a topic is gone or another."""
+        """Members give up partitions for what is noted here, so that it has to be said twice that a topic is gone or
+        another.
+        """
         before = self._topics.get(name)
         if before is not None and topic is not None and before.topic_id == topic.topic_id:
             topic = topic._replace(partitions=max(before.partitions, topic.partitions))  # partitions never go

@@ -41,7 +41,9 @@ def deleted_by(message: Message) -> bytes | None:
 
 
 def first_index_of(entry: RawEntry) -> int | None:
-    """The index of its first message; None where its broker adds none, or where nobody can read how many messages it has."""
+    """The index of its first message; None where its broker adds none, or where nobody can read how many messages it
+    has.
+    """
     if entry.last_index is None:
         return None
     try:
@@ -51,13 +53,19 @@ def first_index_of(entry: RawEntry) -> int | None:
 
 
 async def check_beginning(client: Client, topic: str, compacted_ledger: int | None, first_index: int | None) -> None:
-    """Raise Unavailable where the log of `topic` begins behind its first message, and its broker knows nothing that is compacted: what
-    counts may be lost. Brokers to which nothing is given to free are not asked for that, for they may have wasted an index.
+    """Raise Unavailable where the log of `topic` begins behind its first message, and its broker knows nothing that is
+    compacted: what counts may be lost. Brokers to which nothing is given to free are not asked for that, for they may
+    have wasted an index.
     """
-    if compacted_ledger == -1 and first_index is not None and first_index > 0 and may_free(await client.version_of_owner(topic)):
+    if (
+        compacted_ledger == -1
+        and first_index is not None
+        and first_index > 0
+        and may_free(await client.version_of_owner(topic))
+    ):
         raise Unavailable(
-            f"{topic} begins with message {first_index}, and its broker does not know what was compacted of those before. "
-            f"To go on without these, run pulsar-admin topics compact {topic}"
+            f"{topic} begins with message {first_index}, and its broker does not know what was compacted of those "
+            f"before. To go on without these, run pulsar-admin topics compact {topic}"
         )
 
 

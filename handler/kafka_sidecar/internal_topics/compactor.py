@@ -1,4 +1,6 @@
-"""Has partitions of internal topics compacted when much of them says nothing. One process does so for each partition."""
+"""Has partitions of internal topics compacted when much of them says nothing. One process does so for each
+partition.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Compactor:
         self._admin = admin
         self._write_marker = write_marker
         self._lacks_nothing = lacks_nothing
-        self._seen: dict[str, tuple[int, float]] = {}  # by partition: the ledger of what is compacted, and when that was seen first
+        self._seen: dict[
+            str, tuple[int, float]
+        ] = {}  # by partition: the ledger of what is compacted, and when that was seen first
 
     def forget(self, partition: str) -> None:
         """It is another's to compact."""
@@ -48,7 +52,8 @@ class Compactor:
         if partition not in self._seen or ledger != stats.compacted_ledger:
             self._seen[partition] = stats.compacted_ledger, now
             if stats.compacted_ledger >= 0:
-                # A broker that is killed behind two compactions within a second may know neither of them (apache/pulsar#26631).
+                # A broker that is killed behind two compactions within a second may know neither of them
+                # (apache/pulsar#26631).
                 return
         try:
             if stats.is_held:

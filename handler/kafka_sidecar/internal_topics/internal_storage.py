@@ -4,7 +4,8 @@
                     retention takes these │ these are held, whatever the retention
     compacted       the last message of each key up to the cursor
 
-So a finite retention takes nothing that counts, as long as the cursor is there, and names the ledger of what is compacted.
+So a finite retention takes nothing that counts, as long as the cursor is there, and names the ledger of what is
+compacted.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import Any, Final, NamedTuple
 
 from kafka_sidecar.pulsar.entry import CompactionStats
 
-# 2.9 forgets what is compacted where it is killed in the middle of a compaction (ManagedCursorImpl.internalResetCursor). Of the versions
-# between, not all were tried.
+# 2.9 forgets what is compacted where it is killed in the middle of a compaction
+# (ManagedCursorImpl.internalResetCursor). Of the versions between, not all were tried.
 FIRST_VERSION: Final = (2, 10, 4)
 NOT_THESE: Final = frozenset({(2, 11, 0)})
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
@@ -54,8 +55,12 @@ def retention_without_own(policies: Mapping[str, Any], settings: Mapping[str, st
     """Of a topic that leaves it to its namespace."""
     of_namespace = policies.get("retention_policies")
     if of_namespace is not None:
-        return Retention(int(of_namespace.get("retentionTimeInMinutes", 0)), int(of_namespace.get("retentionSizeInMB", 0)))
-    return Retention(int(settings.get("defaultRetentionTimeInMinutes", "0")), int(settings.get("defaultRetentionSizeInMB", "0")))
+        return Retention(
+            int(of_namespace.get("retentionTimeInMinutes", 0)), int(of_namespace.get("retentionSizeInMB", 0))
+        )
+    return Retention(
+        int(settings.get("defaultRetentionTimeInMinutes", "0")), int(settings.get("defaultRetentionSizeInMB", "0"))
+    )
 
 
 def may_free(version: str | None) -> bool:
@@ -67,9 +72,11 @@ def may_free(version: str | None) -> bool:
     return numbers >= FIRST_VERSION and numbers not in NOT_THESE
 
 
-def what_moves_cursors(own: Mapping[str, Any], policies: Mapping[str, Any], settings: Mapping[str, str]) -> Iterator[str]:
-    """What lets brokers move or delete the cursor of compaction, and with it what is compacted. Each says what to change. `own`: policies
-    of the topic itself, named as those of its namespace.
+def what_moves_cursors(
+    own: Mapping[str, Any], policies: Mapping[str, Any], settings: Mapping[str, str]
+) -> Iterator[str]:
+    """What lets brokers move or delete the cursor of compaction, and with it what is compacted. Each says what to
+    change. `own`: policies of the topic itself, named as those of its namespace.
     """
     for ttl in (
         own.get("message_ttl_in_seconds"),
@@ -94,7 +101,9 @@ _QUOTAS: Final = {
 }
 
 
-def _evicts(kind: str, limits: Sequence[str], own: Mapping[str, Any], policies: Mapping[str, Any], settings: Mapping[str, str]) -> bool:
+def _evicts(
+    kind: str, limits: Sequence[str], own: Mapping[str, Any], policies: Mapping[str, Any], settings: Mapping[str, str]
+) -> bool:
     for policy in (own, policies):
         quota = (policy.get("backlog_quota_map") or {}).get(kind)
         if quota is not None:

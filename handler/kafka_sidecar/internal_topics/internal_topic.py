@@ -13,7 +13,9 @@ log = logging.getLogger(__name__)
 
 
 async def partitions_of(admin: Admin, topic: str, partitions: int) -> int:
-    """The partitions of an internal topic, which is made if it isn't there; what is there keeps its count. May raise PulsarError."""
+    """The partitions of an internal topic, which is made if it isn't there; what is there keeps its count. May raise
+    PulsarError.
+    """
     try:
         return await count_of(admin, topic)
     except TopicMissing:
@@ -34,7 +36,8 @@ async def partitions_of(admin: Admin, topic: str, partitions: int) -> int:
         if is_new:
             raise
         raise Unavailable(
-            f"{topic} is not there yet, though the broker says it is: somebody may be making it, or it was not wholly deleted"
+            f"{topic} is not there yet, though the broker says it is: somebody may be making it, or it was not wholly "
+            "deleted"
         ) from error
 
 
@@ -42,5 +45,7 @@ async def count_of(admin: Admin, topic: str) -> int:
     """The partitions of an internal topic that is there. May raise PulsarError."""
     count = await admin.topics.partitions(topic)
     if count == 0:
-        raise Unavailable(f"{topic} was made without partitions by somebody else: delete it, and it is made as it must be")
+        raise Unavailable(
+            f"{topic} was made without partitions by somebody else: delete it, and it is made as it must be"
+        )
     return count

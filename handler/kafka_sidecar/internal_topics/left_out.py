@@ -1,7 +1,7 @@
 """What compaction has left out of a topic that merges its values by a rule of its own.
 
-Compaction keeps the last value of a key. That may be a lesser one: its writer had not heard of the greatest, and the compaction came
-before anybody had written the greatest again. The log itself still has both for a while.
+Compaction keeps the last value of a key. That may be a lesser one: its writer had not heard of the greatest, and the
+compaction came before anybody had written the greatest again. The log itself still has both for a while.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from kafka_sidecar.pulsar.events import ConsumerEvents
 from kafka_sidecar.pulsar.ports import Client, EntryReader
 from kafka_sidecar.pulsar.raw_entries import NoEntryCame, Patience, raw_entries_from
 
-# So much of the log itself is read before what is compacted: what lands behind something greater is mended within seconds.
+# So much of the log itself is read before what is compacted: what lands behind something greater is mended within
+# seconds.
 ENTRIES: Final = 1_000
 # A sidecar that has read before goes on from there, unless more has been written since.
 MOST_ENTRIES: Final = 20_000
@@ -28,7 +29,8 @@ SECONDS: Final = 2.0
 
 
 async def entries_left_out(client: Client, topic: str, stats: CompactionStats, seen: Position | None) -> list[RawEntry]:
-    """The last entries of the log that compaction has gone over, all of them or none. `seen`: the last entry that was read before.
+    """The last entries of the log that compaction has gone over, all of them or none. `seen`: the last entry that was
+    read before.
 
     A part of these entries would be worse than none: it may have a value without the deletion behind it.
     """
@@ -43,7 +45,9 @@ async def entries_left_out(client: Client, topic: str, stats: CompactionStats, s
     found: list[RawEntry] = []
     with contextlib.suppress(NoEntryCame, TimeoutError):
         async with asyncio.timeout(SECONDS):
-            async with aclosing(raw_entries_from(_Uncompacted(client, topic, Patience()), start, shared_map_reader.PERMITS)) as entries:
+            async with aclosing(
+                raw_entries_from(_Uncompacted(client, topic, Patience()), start, shared_map_reader.PERMITS)
+            ) as entries:
                 while not found or found[-1].position < end:
                     found.append(await anext(entries))
     return found if len(found) == wanted and found[-1].position == end else []

@@ -37,11 +37,18 @@ def topic_in(namespace: str) -> str:
 
 
 def log_starts(
-    client: Client, admin: Admin, namespace: str, clock: Clock, new_id: NewId, on_moved: Callable[[str, MovedStart], None]
+    client: Client,
+    admin: Admin,
+    namespace: str,
+    clock: Clock,
+    new_id: NewId,
+    on_moved: Callable[[str, MovedStart], None],
 ) -> LogStarts:
     return SharedMap(client, admin, topic_in(namespace), MOVES, clock, new_id, on_moved)
 
 
 async def stored_starts(client: Client, admin: Admin, namespace: str) -> dict[str, MovedStart]:
-    """Where the starts of all partitions have been moved to, for who looks once and writes nothing. May raise PulsarError."""
+    """Where the starts of all partitions have been moved to, for who looks once and writes nothing. May raise
+    PulsarError.
+    """
     return await stored_values(client, admin, topic_in(namespace), MOVES)

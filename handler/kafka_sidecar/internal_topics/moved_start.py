@@ -12,11 +12,12 @@ _VERSION = b"1"
 class MovedStart(NamedTuple):
     """Ordered: of two of one partition the greater counts.
 
-    The ids of ledgers only grow. So the position also tells a topic from one of the same name that was deleted before: a move that
-    lies before the first entry of a log is none of it, or is overtaken by retention.
+    The ids of ledgers only grow. So the position also tells a topic from one of the same name that was deleted before:
+    a move that lies before the first entry of a log is none of it, or is overtaken by retention.
     """
 
-    # Of the entry that holds the offset, or where the next one may stand. If retention took the entry meanwhile, of the first that is left.
+    # Of the entry that holds the offset, or where the next one may stand. If retention took the entry meanwhile, of the
+    # first that is left.
     position: Position
     offset: int
 

@@ -1,10 +1,11 @@
-"""Which parts of large values this process has stored in vain, or will have, once another value stands in their place. Pure.
+"""Which parts of large values this process has stored in vain, or will have, once another value stands in their place.
+Pure.
 
-    parts are stored ──▶ their head is sent ──▶ a later head, or value, of the same key is stored: the parts are to be deleted
-                     └── it is not: the parts are to be deleted
+    parts are stored ──▶ their head is sent ──▶ a later head, or value, of the same key is stored: delete the parts
+                     └── it is not: delete the parts
 
-Without a receipt nobody knows whether a head is stored, so its parts stay until a later one is. What is forgotten here for want of room
-stays in the topic until it is old.
+Without a receipt nobody knows whether a head is stored, so its parts stay until a later one is. What is forgotten here
+for want of room stays in the topic until it is old.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Whether a broker means it that this sidecar's role has no right. One that can't read its policies for a moment says so too."""
+"""Whether a broker means it that this sidecar's role has no right. One that can't read its policies for a moment says
+so too.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Topi
 
 # For so long in all somebody asks and is refused, before that is believed.
 MEANT_SECONDS: Final = 30.0
-# After the last refusal: then what was counted or believed is forgotten. The right may have come since, and no answer may have proved it.
+# After the last refusal: then what was counted or believed is forgotten. The right may have come since, and no answer
+# may have proved it.
 REMEMBERED_SECONDS: Final = 300.0
 # Of this role's right, wherever in the question it is missing.
 _REFUSALS: Final = (NotPermitted, Refused)
@@ -20,7 +23,9 @@ _REFUSALS: Final = (NotPermitted, Refused)
 
 @dataclass(slots=True)
 class _Count:
-    """Of refusals that came one after another. Clients pause: half a minute in which nobody asked is not counted, and does not end it."""
+    """Of refusals that came one after another. Clients pause: half a minute in which nobody asked is not counted, and
+    does not end it.
+    """
 
     last: float  # in this process's time
     seconds: float = 0.0
@@ -29,8 +34,8 @@ class _Count:
 class Refusals:
     """Of one topic, for one right. Any other error ends the count of its partition.
 
-    Each partition is counted for itself: one that can't be loaded says nothing about the right to another. What is believed of one
-    is believed of all, for the right is the topic's.
+    Each partition is counted for itself: one that can't be loaded says nothing about the right to another. What is
+    believed of one is believed of all, for the right is the topic's.
     """
 
     def __init__(self) -> None:
@@ -39,7 +44,8 @@ class Refusals:
 
     @contextmanager
     def asking(self, partition: int, is_granted: Callable[[], bool] = lambda: True) -> Iterator[None]:
-        """A question to the broker. It raises Unavailable for a refusal, until there was nothing else for long, again and again.
+        """A question to the broker. It raises Unavailable for a refusal, until there was nothing else for long, again
+        and again.
 
         `is_granted`: whether its answer proves the right. What can be answered without the right says nothing about it.
         """

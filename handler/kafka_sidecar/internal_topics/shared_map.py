@@ -1,16 +1,16 @@
-"""A compacted internal topic that every sidecar follows, and any may write. Its values are facts. One counts more than another, whichever
-sidecar states it.
+"""A compacted internal topic that every sidecar follows, and any may write. Its values are facts. One counts more than
+another, whichever sidecar states it.
 
     put ──▶ the topic ──▶ all sidecars: `on_change`
       │ stored                 ▲
       └──▶ who asked           └── from its beginning, when a sidecar starts
 
-The values of a key tell which one counts, in whatever order they come, so nobody has to be elected to write. Compaction keeps the
-last. So a sidecar that reads a value behind one that counts more writes that one again. A deletion says which value it deletes: one that
-counts more, of a topic that was made again meanwhile, is written again too.
+The values of a key tell which one counts, in whatever order they come, so nobody has to be elected to write. Compaction
+keeps the last. So a sidecar that reads a value behind one that counts more writes that one again. A deletion says which
+value it deletes: one that counts more, of a topic that was made again meanwhile, is written again too.
 
-The topic is made with the first value. Until then it is looked for once a second. Who only follows it writes nothing, so it is read also
-where nobody can write.
+The topic is made with the first value. Until then it is looked for once a second. Who only follows it writes nothing,
+so it is read also where nobody can write.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ SILENCE_SECONDS: Final = 15.0
 LOAD_SECONDS: Final = 120.0
 # A follower that is connected is some milliseconds behind.
 CURRENT_SECONDS: Final = 10.0
-# A topic that was there is taken for deleted when it has been missing for so long: a broker that has just started may not know it.
+# A topic that was there is taken for deleted when it has been missing for so long: a broker that has just started may
+# not know it.
 GONE_SECONDS: Final = 30.0
 # It is looked for each second.
 PAUSE_SECONDS: Final = 15.0
@@ -140,7 +141,9 @@ class SharedMap(Generic[V]):
         return self._values
 
     async def all_now(self) -> Mapping[str, V]:
-        """`values`, when everything is known that was stored by anybody before this was asked. May raise PulsarError."""
+        """`values`, when everything is known that was stored by anybody before this was asked. May raise
+        PulsarError.
+        """
         before = self._question
         while await self._asking.call(None, self._read_on) <= before:
             pass  # that one had begun before this was asked
@@ -178,7 +181,9 @@ class SharedMap(Generic[V]):
     async def _writer(self) -> KeyedWrites:
         async with self._opening:
             if self._writes is None or self._writes.ended is not None:
-                await count_of(self._admin, self.topic)  # a broker may make a partition that is gone, if it is asked for a producer
+                await count_of(
+                    self._admin, self.topic
+                )  # a broker may make a partition that is gone, if it is asked for a producer
                 writes = KeyedWrites(self.topic, self._clock)
                 # A name of its own each time: a deduplicating broker must know none of its sequences.
                 name = WRITER_PREFIX + self._new_id()
@@ -195,7 +200,8 @@ class SharedMap(Generic[V]):
     async def _mend(self) -> None:
         """Write what counts behind what counts less, and the deletions.
 
-        Another sidecar may have done so by now, or have stored what counts even more. So all is read first: compaction keeps the last.
+        Another sidecar may have done so by now, or have stored what counts even more. So all is read first: compaction
+        keeps the last.
         """
         while self._superseded or self._deleted:
             try:
@@ -206,8 +212,14 @@ class SharedMap(Generic[V]):
             deleted, self._deleted = self._deleted, {}
             try:
                 writes = await self._writer()
-                stored = [writes.send(key.encode(), self._rule.encode(self._values[key])) for key in lesser if key in self._values]
-                stored += [writes.send_deletion(key.encode(), self._rule.encode(value)) for key, value in deleted.items()]
+                stored = [
+                    writes.send(key.encode(), self._rule.encode(self._values[key]))
+                    for key in lesser
+                    if key in self._values
+                ]
+                stored += [
+                    writes.send_deletion(key.encode(), self._rule.encode(value)) for key, value in deleted.items()
+                ]
                 await asyncio.gather(*stored)
             except BaseException:
                 self._superseded = lesser | self._superseded
@@ -326,8 +338,8 @@ class SharedMap(Generic[V]):
             self._on_change(key, value)
 
     def _take_own(self, key: str, value: V, stored_at: Position) -> None:
-        """What this process has stored is known at once, also where what is being read comes to nothing. But the reader may have come here
-        first.
+        """What this process has stored is known at once, also where what is being read comes to nothing. But the reader
+        may have come here first.
         """
         if self._deletions.get(key, NOWHERE) > stored_at:
             return
@@ -338,7 +350,8 @@ class SharedMap(Generic[V]):
         if self._following is None or self._following.position < stored_at:
             self._take(key, value)
             return
-        # Compaction has left it out where the reader did not bring it: for a deletion, or for something lesser that landed behind it.
+        # Compaction has left it out where the reader did not bring it: for a deletion, or for something lesser that
+        # landed behind it.
         known = (self._values if read is None else read).get(key)
         if known is not None and self._rule.supersedes(value, known):
             self._take(key, value)
@@ -355,7 +368,9 @@ class SharedMap(Generic[V]):
             values.pop(key, None)
             self._superseded.pop(key, None)
             before = self._values.get(key)
-            if self._read is not None and not (before is not None and deleted is not None and self._rule.supersedes(before, deleted)):
+            if self._read is not None and not (
+                before is not None and deleted is not None and self._rule.supersedes(before, deleted)
+            ):
                 self._read_deleted.add(key)
 
     def _owe(self, key: str) -> None:
@@ -368,7 +383,11 @@ class SharedMap(Generic[V]):
         """Until what is stored now has been read; returns the number of the question."""
         self._question += 1
         question = self._question
-        if self._reading is None and not await self._is_there("so nobody with this role has put anything there") and self._may_be_missing:
+        if (
+            self._reading is None
+            and not await self._is_there("so nobody with this role has put anything there")
+            and self._may_be_missing
+        ):
             return question
         self._found.set()
         try:
@@ -389,7 +408,9 @@ class SharedMap(Generic[V]):
                 with contextlib.suppress(Overtaken):
                     await self._read_all(stats, reading)
                     return
-            reading.on_end(Overtaken(f"{self.topic} was compacted behind what is read"))  # a deletion may have gone with that
+            reading.on_end(
+                Overtaken(f"{self.topic} was compacted behind what is read")
+            )  # a deletion may have gone with that
             while self._reading is reading:  # noqa: ASYNC110 - it ends at once
                 await asyncio.sleep(LOOK_SECONDS / 50)
 
@@ -411,5 +432,7 @@ class SharedMap(Generic[V]):
 
     @property
     def _may_be_missing(self) -> bool:
-        """Whether an answer that the topic is missing is believed now. One that never saw the topic has nothing to hold against it."""
+        """Whether an answer that the topic is missing is believed now. One that never saw the topic has nothing to hold
+        against it.
+        """
         return not self.has_seen_its_topic or self._missing.is_believed(asyncio.get_running_loop().time())

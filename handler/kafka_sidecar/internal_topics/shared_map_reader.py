@@ -1,4 +1,6 @@
-"""The reader behind a shared map: every message of a compacted topic, from its beginning on, and whether one of them is missing."""
+"""The reader behind a shared map: every message of a compacted topic, from its beginning on, and whether one of them is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class Overtaken(Unavailable):
 
 
 class SharedMapReader(ConsumerEvents):
-    def __init__(self, topic: str, on_message: OnMessage, horizon: Position | None, last_index: int | None = None) -> None:
+    def __init__(
+        self, topic: str, on_message: OnMessage, horizon: Position | None, last_index: int | None = None
+    ) -> None:
         """`horizon`: up to where it is compacted. `last_index`: of the last entry up to there, where that is known."""
         self._topic = topic
         self._horizon = horizon
@@ -49,7 +53,8 @@ class SharedMapReader(ConsumerEvents):
         self._on_message = on_message
         self._taken = 0
         self._next_index: int | None = None  # of the message that comes next, where that is known
-        # Whether each index must follow the one before. While it loads, retention may have taken entries; CompactionStats show compactions.
+        # Whether each index must follow the one before. While it loads, retention may have taken entries;
+        # CompactionStats show compactions.
         self.misses_nothing = False
         self.lost: asyncio.Future[PulsarError] = asyncio.get_running_loop().create_future()
         self.news = asyncio.Event()
@@ -82,7 +87,9 @@ class SharedMapReader(ConsumerEvents):
         self.news.set()
 
     def _is_behind_a_gap(self, entry: RawEntry, first: int | None) -> bool:
-        """Whether something before this entry has not come: compaction may just have left it out, and it may be what counts."""
+        """Whether something before this entry has not come: compaction may just have left it out, and it may be what
+        counts.
+        """
         expected, is_compacted = self._next_index, False
         if self._horizon is not None:
             is_compacted = entry.position < self._horizon
@@ -92,7 +99,9 @@ class SharedMapReader(ConsumerEvents):
         return expected is not None and first is not None and first > expected
 
     def has_read_all(self, stats: CompactionStats) -> bool:
-        """All that the log had when the broker made `stats`. Of what is compacted the number of entries tells: its last may be left out."""
+        """All that the log had when the broker made `stats`. Of what is compacted the number of entries tells: its last
+        may be left out.
+        """
         end = stats.log.last if stats.has_news else stats.compacted_to
         if end is None or self.position >= end:
             return True
@@ -100,7 +109,11 @@ class SharedMapReader(ConsumerEvents):
 
     def is_overtaken(self, stats: CompactionStats) -> bool:
         """Whether it was compacted behind what has come so far."""
-        return stats.compacted_to is not None and stats.compacted_to != self._horizon and self.position < stats.compacted_to
+        return (
+            stats.compacted_to is not None
+            and stats.compacted_to != self._horizon
+            and self.position < stats.compacted_to
+        )
 
     def on_end(self, reason: PulsarError) -> None:
         if not self.lost.done():

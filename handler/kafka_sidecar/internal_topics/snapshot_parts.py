@@ -1,9 +1,9 @@
 """A value that is larger than an entry may be, in parts. Pure.
 
-    parts, each under a key of its own that has the value's random id ──▶ all are stored ──▶ a head under the value's key
+    parts, each under its own key that has the value's random id ──▶ all are stored ──▶ a head under the value's key
 
-Two sidecars that write at the same time have different ids, so no reader gets parts of both. The head tells how many parts there are and
-what all of them are together: a reader that lacks one, or finds something else, has found nothing.
+Two sidecars that write at the same time have different ids, so no reader gets parts of both. The head tells how many
+parts there are and what all of them are together: a reader that lacks one, or finds something else, has found nothing.
 """
 
 from __future__ import annotations

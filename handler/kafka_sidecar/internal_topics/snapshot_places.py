@@ -2,8 +2,8 @@
 
 A sidecar that reads a value which nobody has written again for a month has it deleted.
 
-Compaction may take a deletion along with the value. The value's place is then remembered until somebody fetches it and finds another
-entry there.
+Compaction may take a deletion along with the value. The value's place is then remembered until somebody fetches it and
+finds another entry there.
 """
 
 from __future__ import annotations
@@ -108,7 +108,9 @@ class SnapshotPlaces:
         self._is_outdated = True
 
     async def read_if_not_since(self, moment: float) -> bool:
-        """Know where values stand that were kept before `moment`. Those who ask at the same time share one look. Whether it has read."""
+        """Know where values stand that were kept before `moment`. Those who ask at the same time share one look.
+        Whether it has read.
+        """
         async with self._turn:
             if self._looked_at > moment and not self._is_outdated:
                 return True
@@ -118,7 +120,9 @@ class SnapshotPlaces:
             try:
                 stats = await self._stats()
                 if known.read_to is not None and not stats.may_hold(known.read_to):
-                    known = _Known()  # retention has taken it, or somebody has deleted the topic, and a sidecar has made it again
+                    known = (
+                        _Known()
+                    )  # retention has taken it, or somebody has deleted the topic, and a sidecar has made it again
                 has_read = await self._read_on(known, stats.last)
             except BaseException:
                 self._is_outdated = self._is_outdated or known is not self._known
@@ -138,7 +142,9 @@ class SnapshotPlaces:
         return None
 
     async def _stats(self) -> LogStats:
-        """Of a log that retention has emptied what is compacted is left: a reader that goes to the last entry has to find one."""
+        """Of a log that retention has emptied what is compacted is left: a reader that goes to the last entry has to
+        find one.
+        """
         stats = await self._admin.topics.compaction_stats(self._topic)
         if stats.log.last is None and stats.compacted_to is not None:
             await self._write_marker()
@@ -155,7 +161,8 @@ class SnapshotPlaces:
             compacted_to = await self._admin.subscriptions.acknowledged(self._topic, COMPACTION)
             if compacted_to is None or compacted_to < last:
                 raise
-            # The last entry may be a deletion, which compaction leaves out. Its writer lost its connection before the marker behind it.
+            # The last entry may be a deletion, which compaction leaves out. Its writer lost its connection before the
+            # marker behind it.
             await self._write_marker()
             await self._read_up_to((await self._admin.topics.log_stats(self._topic)).last or last, known)
         try:
@@ -170,7 +177,9 @@ class SnapshotPlaces:
         try:
             await self._housekeeping.write_marker()
         except (NotPermitted, Refused) as error:
-            raise Unavailable(f"{self._topic} can't be read to its end, and no entry can be written behind it: {error}") from error
+            raise Unavailable(
+                f"{self._topic} can't be read to its end, and no entry can be written behind it: {error}"
+            ) from error
 
     async def _still_old(self, known: _Known) -> Iterable[bytes]:
         last = (await self._admin.topics.log_stats(self._topic)).last

@@ -29,14 +29,23 @@ LOOKS: Final = 5
 
 
 class MadeAnew(Unavailable):
-    """The topic was made again, and this shard is of the one before, or of another count of partitions. It is to be replaced."""
+    """The topic was made again, and this shard is of the one before, or of another count of partitions. It is to be
+    replaced.
+    """
 
 
 class SnapshotShard:
     def __init__(
-        self, client: Client, admin: Admin, whole_topic: str, number: int, count: int, clock: Clock, new_id: NewId,
+        self,
+        client: Client,
+        admin: Admin,
+        whole_topic: str,
+        number: int,
+        count: int,
+        clock: Clock,
+        new_id: NewId,
         on_remade: Callable[[SnapshotShard], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._clock = clock
         self._new_id = new_id
         self._on_remade = on_remade
@@ -87,7 +96,8 @@ class SnapshotShard:
             has_read = await self._places.read_if_not_since(asyncio.get_running_loop().time())
             place = self._places.of(key)
             if place is None:
-                # Compaction may have taken an older value before it was read, for a newer one behind what was the end then.
+                # Compaction may have taken an older value before it was read, for a newer one behind what was the end
+                # then.
                 missing += 1
                 if missing == LOOKS - 1 or not has_read:
                     return None
@@ -162,7 +172,9 @@ class SnapshotShard:
     async def _keep_in_parts(self, writes: KeyedWrites, key: bytes, value: bytes) -> None:
         head, parts = split(value, self._new_id())
         try:
-            await asyncio.gather(*[writes.send(part_key, part) for part_key, part in zip(head.keys(key), parts, strict=True)])
+            await asyncio.gather(
+                *[writes.send(part_key, part) for part_key, part in zip(head.keys(key), parts, strict=True)]
+            )
         except BaseException:
             self._parts.head_was_not_sent(key, head)
             raise
@@ -171,7 +183,9 @@ class SnapshotShard:
 
     async def forget(self, key: bytes) -> None:
         before, known = self._parts.heads(key), self._places.head(key)
-        await self._delete([key, *[part_key for head in {*before, known} if head is not None for part_key in head.keys(key)]])
+        await self._delete(
+            [key, *[part_key for head in {*before, known} if head is not None for part_key in head.keys(key)]]
+        )
         self._parts.has_replaced(key, before)
 
     async def _delete(self, keys: Iterable[bytes]) -> None:
@@ -181,7 +195,9 @@ class SnapshotShard:
         writes = await self._writer()
         for key in deleted:
             writes.send(key, None)
-        await self.write_marker()  # compaction leaves out deletions, and a reader that goes to the last entry has to find it
+        await (
+            self.write_marker()
+        )  # compaction leaves out deletions, and a reader that goes to the last entry has to find it
 
     async def _writer(self) -> KeyedWrites:
         async with self._opening:
@@ -193,7 +209,9 @@ class SnapshotShard:
                     raise MadeAnew(f"{self._whole_topic} was made again with another count of partitions")
                 await self._ask_when_created()
                 writes = KeyedWrites(self._topic, self._clock)
-                writes.producer = await self._client.producer(self._topic, WRITER_PREFIX + self._new_id(), writes, purpose="lead")
+                writes.producer = await self._client.producer(
+                    self._topic, WRITER_PREFIX + self._new_id(), writes, purpose="lead"
+                )
                 if self._closed is not None:
                     self._end(writes, self._closed)
                 self._writes = writes
@@ -207,7 +225,9 @@ class SnapshotShard:
                     await self._ask_when_created()
 
     async def look_when_created(self) -> None:
-        """Notice if the topic was made again. A sidecar that never asked has stored nothing there. Raises PulsarError."""
+        """Notice if the topic was made again. A sidecar that never asked has stored nothing there. Raises
+        PulsarError.
+        """
         if self._created_at is not None:
             await self._ask_when_created()
 
@@ -215,7 +235,9 @@ class SnapshotShard:
         try:
             created_at = await self._admin.topics.created_at(self._topic)
         except Unavailable:
-            await self._admin.topics.log_stats(self._topic)  # brokers say 404 here, and 500 above, where there is no such topic
+            await self._admin.topics.log_stats(
+                self._topic
+            )  # brokers say 404 here, and 500 above, where there is no such topic
             raise
         is_another = self._created_at not in (None, created_at)
         self._created_at = created_at

@@ -1,12 +1,13 @@
 """What was worked out of logs, kept in Pulsar: a compacted internal topic that any sidecar reads and writes.
 
-    partition ── what it knows, up to an entry ──▶ __kept_states ──▶ the next sidecar that opens it: reads the log on from that entry
+    partition ── what it knows, up to an entry ──▶ __kept_states ──▶ the next sidecar reads the log on from that entry
 
-A value is a function of its log, so nobody is elected to write it and it matters little which of two is found. Who finds none, or one that
-makes no sense, reads the log. Nobody waits for a value to be stored, and a failure here is no failure of who asked.
+A value is a function of its log, so nobody is elected to write it and it matters little which of two is found. Who
+finds none, or one that makes no sense, reads the log. Nobody waits for a value to be stored, and a failure here is no
+failure of who asked.
 
-In memory there is only where each value stands. A value that nobody has written again for a month is deleted by the sidecar that reads it:
-its topic may be gone.
+In memory there is only where each value stands. A value that nobody has written again for a month is deleted by the
+sidecar that reads it: its topic may be gone.
 """
 
 from __future__ import annotations
@@ -147,8 +148,8 @@ class SnapshotTopic:
             await _store_in(self._shard(key), key, value)
 
     def _look_at_others(self, noticed: SnapshotShard) -> None:
-        """An operator who deletes the topic deletes all its partitions, one after the other. This sidecar would notice some of them
-        hours later, when it stores something.
+        """An operator who deletes the topic deletes all its partitions, one after the other. This sidecar would notice
+        some of them hours later, when it stores something.
         """
         self._looks_left.update((one, LOOKS_AT_OTHERS) for one in self._shards if one is not noticed)
         self._looking.start()
@@ -187,7 +188,9 @@ class SnapshotTopic:
                 self._look_at_others(known[number])
                 gone.close(MadeAnew(f"{self.topic} was made again"))
             else:
-                log.warning("somebody has created %s again, with %d partitions instead of %d", self.topic, count, len(known))
+                log.warning(
+                    "somebody has created %s again, with %d partitions instead of %d", self.topic, count, len(known)
+                )
                 self._times_begun_again += 1 + max(shard.times_remade for shard in known)
                 self._shards = [self._new_shard(number, count) for number in range(count)]
                 for shard in known:
@@ -205,7 +208,9 @@ class SnapshotTopic:
             self._shards = [self._new_shard(number, count) for number in range(count)]
 
     def _new_shard(self, number: int, count: int) -> SnapshotShard:
-        return SnapshotShard(self._client, self._admin, self.topic, number, count, self._clock, self._new_id, self._look_at_others)
+        return SnapshotShard(
+            self._client, self._admin, self.topic, number, count, self._clock, self._new_id, self._look_at_others
+        )
 
     def _progress(self) -> int:
         return sum([shard.progress for shard in self._shards])

@@ -33,7 +33,9 @@ async def stored_values(client: Client, admin: Admin, topic: str, rule: MergeRul
     stats = await admin.topics.compaction_stats(log_topic)
     last = stats.log.last or stats.compacted_to  # of a log that retention has emptied, what is compacted is left
     try:
-        async with aclosing(raw_entries_from(CompactedTopic(client, log_topic), None, shared_map_reader.PERMITS)) as entries:
+        async with aclosing(
+            raw_entries_from(CompactedTopic(client, log_topic), None, shared_map_reader.PERMITS)
+        ) as entries:
             while last is not None:
                 entry = await anext(entries)
                 take_messages(log_topic, entry, take)

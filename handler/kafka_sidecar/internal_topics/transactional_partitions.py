@@ -1,7 +1,7 @@
 """Which partitions have had transactions, and the entry behind which these stand, by partition in Pulsar's words.
 
-It is stored before the first entry of a transaction is sent. So a partition that is not here has no transaction, and need not be read
-from its beginning to tell. Of two entries the earlier counts.
+It is stored before the first entry of a transaction is sent. So a partition that is not here has no transaction, and
+need not be read from its beginning to tell. Of two entries the earlier counts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def topic_in(namespace: str) -> str:
     return f"persistent://{namespace}/__transactional_partitions"
 
 
-def transactional_partitions(client: Client, admin: Admin, namespace: str, clock: Clock, new_id: NewId) -> TransactionalPartitions:
+def transactional_partitions(
+    client: Client, admin: Admin, namespace: str, clock: Clock, new_id: NewId
+) -> TransactionalPartitions:
     return SharedMap(client, admin, topic_in(namespace), BEGINNINGS, clock, new_id)
 
 

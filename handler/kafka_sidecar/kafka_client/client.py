@@ -40,47 +40,88 @@ R = TypeVar("R", bound=Message)
 T = TypeVar("T")
 
 _CORRELATION: Final = struct.Struct(">i")
-# The newest version of each message that is asked for, by its key. Transactions are asked for as of before KIP-890's second half:
+# The newest version of each message that is asked for, by its key. Transactions are asked for as of before KIP-890's
+# second half:
 # with EndTxn up to 4 an epoch stays with its producer.
 NEWEST: Final[Mapping[int, int]] = {
     message.KEY: version
     for message, version in (
-        (ProduceRequest, 9), (FetchRequest, 11), (ListOffsetsRequest, 7), (MetadataRequest, 12), (OffsetCommitRequest, 8),
-        (OffsetFetchRequest, 7), (FindCoordinatorRequest, 3), (DescribeGroupsRequest, 4), (ListGroupsRequest, 5), (CreateTopicsRequest, 5),
-        (InitProducerIdRequest, 4), (AddPartitionsToTxnRequest, 3), (AddOffsetsToTxnRequest, 3), (EndTxnRequest, 3),
-        (TxnOffsetCommitRequest, 3), (DescribeConfigsRequest, 4), (CreatePartitionsRequest, 2),
+        (ProduceRequest, 9),
+        (FetchRequest, 11),
+        (ListOffsetsRequest, 7),
+        (MetadataRequest, 12),
+        (OffsetCommitRequest, 8),
+        (OffsetFetchRequest, 7),
+        (FindCoordinatorRequest, 3),
+        (DescribeGroupsRequest, 4),
+        (ListGroupsRequest, 5),
+        (CreateTopicsRequest, 5),
+        (InitProducerIdRequest, 4),
+        (AddPartitionsToTxnRequest, 3),
+        (AddOffsetsToTxnRequest, 3),
+        (EndTxnRequest, 3),
+        (TxnOffsetCommitRequest, 3),
+        (DescribeConfigsRequest, 4),
+        (CreatePartitionsRequest, 2),
     )
-}  # fmt: skip
+}
 # And the oldest, where a cluster may have older ones: what these versions brought is needed.
 OLDEST: Final[Mapping[int, int]] = {
     message.KEY: version
     for message, version in (
-        (ProduceRequest, 3), (FetchRequest, 4), (ListOffsetsRequest, 1), (MetadataRequest, 1), (OffsetFetchRequest, 2),
-        (FindCoordinatorRequest, 1), (DescribeConfigsRequest, 1),
+        (ProduceRequest, 3),
+        (FetchRequest, 4),
+        (ListOffsetsRequest, 1),
+        (MetadataRequest, 1),
+        (OffsetFetchRequest, 2),
+        (FindCoordinatorRequest, 1),
+        (DescribeConfigsRequest, 1),
     )
-}  # fmt: skip
+}
 GROUP: Final = 0
 TRANSACTION: Final = 1
 REQUEST_SECONDS: Final = 40.0
 NOT_READY_SECONDS: Final = 0.02
 # Errors after which the same request, asked again a little later and perhaps elsewhere, may well succeed.
-RETRIABLE: Final = frozenset((
-    ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.BROKER_NOT_AVAILABLE,
-    ErrorCode.REPLICA_NOT_AVAILABLE, ErrorCode.NETWORK_EXCEPTION, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.CONCURRENT_TRANSACTIONS,
-    ErrorCode.UNSTABLE_OFFSET_COMMIT, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.NOT_CONTROLLER,
-    ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # one that was made a moment ago
-    ErrorCode.CORRUPT_MESSAGE, ErrorCode.THROTTLING_QUOTA_EXCEEDED,
-))  # fmt: skip
+RETRIABLE: Final = frozenset(
+    (
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # one that was made a moment ago
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+    )
+)
 
 
 # Errors that a new producer, or a new look at the log, mends.
-BEGIN_AGAIN: Final = frozenset((
-    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE,
-    ErrorCode.TRANSACTION_COORDINATOR_FENCED, ErrorCode.OFFSET_OUT_OF_RANGE,
-))  # fmt: skip
+BEGIN_AGAIN: Final = frozenset(
+    (
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+    )
+)
 # The coordinator is the right one, and not ready: to ask it once more changes nothing.
 NOT_READY: Final = frozenset((ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
 
@@ -220,9 +261,12 @@ class CanNotConnect(KafkaConnectionError):
     """aiokafka has logged why."""
 
     def __init__(self, cluster: Cluster) -> None:
-        secrets = "" if cluster.security_protocol == "PLAINTEXT" else ", and are the certificates and the password right"
+        secrets = (
+            "" if cluster.security_protocol == "PLAINTEXT" else ", and are the certificates and the password right"
+        )
         self._text = (
-            f"{cluster.bootstrap} can't be connected to: is the address right, does that port speak {cluster.security_protocol}{secrets}?"
+            f"{cluster.bootstrap} can't be connected to: is the address right, does that port speak "
+            f"{cluster.security_protocol}{secrets}?"
         )
 
     def __str__(self) -> str:
@@ -261,8 +305,12 @@ async def connected(cluster: Cluster, client_id: str) -> AsyncIterator[KafkaClie
             pass
 
 
-async def asked(cluster: Cluster, client_id: str, what: Callable[[KafkaClient], Awaitable[T]], seconds: float = PATIENCE_SECONDS) -> T:
-    """Ask again, by another connection, for so long as another try may succeed: the cluster may be restarted meanwhile."""
+async def asked(
+    cluster: Cluster, client_id: str, what: Callable[[KafkaClient], Awaitable[T]], seconds: float = PATIENCE_SECONDS
+) -> T:
+    """Ask again, by another connection, for so long as another try may succeed: the cluster may be restarted
+    meanwhile.
+    """
 
     async def once() -> T:
         async with connected(cluster, client_id) as kafka:

@@ -1,4 +1,6 @@
-"""How a Kafka cluster is reached. Goes to the tasks with their work: a secret is read where it is needed, and never sent."""
+"""How a Kafka cluster is reached. Goes to the tasks with their work: a secret is read where it is needed, and never
+sent.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,10 @@ class Cluster:
             if not isinstance(value, str):
                 raise ConfigError(f"[{name}] {key} = {value}: write a string")
         if not settings.get("bootstrap"):
-            raise ConfigError(f"[{name}] bootstrap: say where the cluster is, as in bootstrap = 'broker:9092', or --{name} broker:9092")
+            raise ConfigError(
+                f"[{name}] bootstrap: say where the cluster is, as in bootstrap = 'broker:9092', or --{name} "
+                "broker:9092"
+            )
         found = cls(**settings)
         found._check(name)
         return found
@@ -54,7 +59,9 @@ class Cluster:
             if self.sasl_mechanism not in MECHANISMS:
                 raise ConfigError(f"[{name}] sasl_mechanism = {self.sasl_mechanism}: one of {', '.join(MECHANISMS)}")
             if not self.username or not (self.password_file or self.password_env):
-                raise ConfigError(f"[{name}] {self.security_protocol} needs username, and password_file or password_env")
+                raise ConfigError(
+                    f"[{name}] {self.security_protocol} needs username, and password_file or password_env"
+                )
 
     def options(self) -> dict[str, Any]:
         """For a client of aiokafka, on the machine where it runs."""
@@ -62,7 +69,11 @@ class Cluster:
         if self.security_protocol.endswith("SSL"):
             found["ssl_context"] = self._tls()
         if self.security_protocol.startswith("SASL"):
-            found |= {"sasl_mechanism": self.sasl_mechanism, "sasl_plain_username": self.username, "sasl_plain_password": self._password()}
+            found |= {
+                "sasl_mechanism": self.sasl_mechanism,
+                "sasl_plain_username": self.username,
+                "sasl_plain_password": self._password(),
+            }
         return found
 
     def spark_options(self) -> dict[str, str]:

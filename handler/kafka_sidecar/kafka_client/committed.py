@@ -16,7 +16,9 @@ from kafka_sidecar.wire.error_code import ErrorCode
 # A coordinator reads its log within seconds; one under load took 13 s.
 LOAD_SECONDS: Final = 60.0
 ASK_AGAIN_SECONDS: Final = 0.2
-NOT_YET: Final = frozenset((ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
+NOT_YET: Final = frozenset(
+    (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
+)
 
 
 class GroupHasMembers(SidecarError):
@@ -35,7 +37,9 @@ async def committed_offsets(bootstrap: str, group: str) -> dict[tuple[str, int],
 
 
 async def _loaded(kafka: AIOKafkaAdminClient, group: str) -> None:
-    """Wait until the group's coordinator has read its log: before that aiokafka takes its refusal for an empty answer."""
+    """Wait until the group's coordinator has read its log: before that aiokafka takes its refusal for an empty
+    answer.
+    """
     async with asyncio.timeout(LOAD_SECONDS):
         while True:
             (answer,) = await kafka.describe_consumer_groups([group])

@@ -60,12 +60,16 @@ async def _described(kafka: KafkaClient, node: int, group: str) -> str:
 async def committed(kafka: KafkaClient, group: str) -> dict[Partition, Committed]:
     """Those of open transactions are waited for by the caller: UNSTABLE_OFFSET_COMMIT can be asked again."""
     node = await kafka.coordinator(group, GROUP)
-    answer = await kafka.ask(node, OffsetFetchRequest(group_id=group, topics=None, require_stable=True), OffsetFetchResponse)
+    answer = await kafka.ask(
+        node, OffsetFetchRequest(group_id=group, topics=None, require_stable=True), OffsetFetchResponse
+    )
     check(answer.error_code, f"the offsets of group {group}")
     found = {}
     for topic in answer.topics:
         for one in topic.partitions:
-            check(one.error_code, f"the offset of group {group} in partition {one.partition_index} of topic {topic.name}")
+            check(
+                one.error_code, f"the offset of group {group} in partition {one.partition_index} of topic {topic.name}"
+            )
             if one.committed_offset >= 0:
                 found[topic.name, one.partition_index] = Committed(one.committed_offset, one.metadata or "")
     return found
@@ -77,12 +81,16 @@ async def commit(kafka: KafkaClient, group: str, offsets: Mapping[Partition, Com
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for (topic, index), one in offsets.items():
         # No leader epoch: it would be one of the source's.
-        wanted = OffsetCommitRequestPartition(partition_index=index, committed_offset=one.offset, committed_metadata=one.metadata)
+        wanted = OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=one.offset, committed_metadata=one.metadata
+        )
         topics.setdefault(topic, []).append(wanted)
     request = OffsetCommitRequest(
-        group_id=group, generation_id_or_member_epoch=-1, member_id="",
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
         topics=[OffsetCommitRequestTopic(name=topic, partitions=wanted) for topic, wanted in topics.items()],
-    )  # fmt: skip
+    )
     answer = await kafka.ask(node, request, OffsetCommitResponse)
     refused = {}
     for found in answer.topics:

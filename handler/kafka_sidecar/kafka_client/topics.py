@@ -11,15 +11,29 @@ from typing import Final
 from kafka_sidecar.errors import ConfigError
 from kafka_sidecar.kafka_client.client import KafkaClient, Refused, check
 from kafka_sidecar.wire.error_code import ErrorCode
-from kafka_sidecar.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic
-from kafka_sidecar.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest, CreateTopicsResponse
+from kafka_sidecar.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from kafka_sidecar.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from kafka_sidecar.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from kafka_sidecar.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
+from kafka_sidecar.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from kafka_sidecar.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 Partition = tuple[str, int]
@@ -46,7 +60,9 @@ class TopicState:
 
 
 class Topics(Mapping[str, TopicState]):
-    """Of a topic that the cluster can't describe at the moment it is not said that it is not there: to ask for it is Refused."""
+    """Of a topic that the cluster can't describe at the moment it is not said that it is not there: to ask for it is
+    Refused.
+    """
 
     def __init__(self, described: Mapping[str, TopicState], away: Mapping[str, ErrorCode] | None = None) -> None:
         self._described = described
@@ -71,16 +87,22 @@ class ClusterState:
 
 
 def _state(topic: MetadataResponseTopic) -> TopicState:
-    return TopicState(topic.name or "", len(topic.partitions), topic.topic_id.hex if topic.topic_id else "", topic.is_internal)
+    return TopicState(
+        topic.name or "", len(topic.partitions), topic.topic_id.hex if topic.topic_id else "", topic.is_internal
+    )
 
 
 def matching_topics(patterns: Iterable[str], exclude: Iterable[str], state: ClusterState) -> list[str]:
-    """By name, or else regular expression for whole names. ConfigError for one that no topic has; internal ones are never meant."""
+    """By name, or else regular expression for whole names. ConfigError for one that no topic has; internal ones are
+    never meant.
+    """
     found: set[str] = set()
     for pattern in patterns:
         of_pattern = _matching(pattern, state.topics)
         if not of_pattern:
-            raise ConfigError(f"--topic {pattern}: no topic of the source has this name, or matches it as a regular expression")
+            raise ConfigError(
+                f"--topic {pattern}: no topic of the source has this name, or matches it as a regular expression"
+            )
         found |= of_pattern
     for pattern in exclude:
         found -= _matching(pattern, state.topics)
@@ -100,7 +122,9 @@ def _matching(pattern: str, topics: Topics) -> set[str]:
     """Also of those that can't be described now."""
     if pattern in topics.away or pattern in topics:
         if _is_hidden(pattern, topics):
-            raise ConfigError(f"--topic {pattern}: an internal topic, or the record of a mirror or a replay, is not for this")
+            raise ConfigError(
+                f"--topic {pattern}: an internal topic, or the record of a mirror or a replay, is not for this"
+            )
         return {pattern}
     try:
         wanted = re.compile(pattern)
@@ -117,7 +141,11 @@ async def cluster_state(kafka: KafkaClient) -> ClusterState:
     answer = await kafka.metadata(None)
     check(answer.error_code, "the cluster's metadata")
     described = {one.name or "": _state(one) for one in answer.topics if not one.error_code}
-    away = {one.name or "": ErrorCode(one.error_code) for one in answer.topics if one.error_code and one.error_code not in _GONE}
+    away = {
+        one.name or "": ErrorCode(one.error_code)
+        for one in answer.topics
+        if one.error_code and one.error_code not in _GONE
+    }
     return ClusterState(answer.cluster_id or "", Topics(described, away))
 
 
@@ -126,7 +154,9 @@ async def dynamic_configs(kafka: KafkaClient, topics: Sequence[str]) -> dict[str
     found = await _configs(kafka, topics)
     return {
         result.resource_name: {
-            one.name: one.value for one in result.configs if one.config_source == _SET_ON_THE_TOPIC and one.value is not None
+            one.name: one.value
+            for one in result.configs
+            if one.config_source == _SET_ON_THE_TOPIC and one.value is not None
         }
         for result in found
     }
@@ -139,8 +169,12 @@ async def max_message_bytes(kafka: KafkaClient, topics: Sequence[str]) -> dict[s
     return {result.resource_name: int(one.value or 0) for result in found for one in result.configs if one.name == name}
 
 
-async def _configs(kafka: KafkaClient, topics: Sequence[str], names: list[str] | None = None) -> Sequence[DescribeConfigsResult]:
-    resources = [DescribeConfigsResource(resource_type=_TOPIC, resource_name=topic, configuration_keys=names) for topic in topics]
+async def _configs(
+    kafka: KafkaClient, topics: Sequence[str], names: list[str] | None = None
+) -> Sequence[DescribeConfigsResult]:
+    resources = [
+        DescribeConfigsResource(resource_type=_TOPIC, resource_name=topic, configuration_keys=names) for topic in topics
+    ]
     answer = await kafka.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse)
     for result in answer.results:
         check(result.error_code, f"the configs of topic {result.resource_name}", result.error_message)
@@ -150,9 +184,11 @@ async def _configs(kafka: KafkaClient, topics: Sequence[str], names: list[str] |
 async def create_topic(kafka: KafkaClient, topic: str, partitions: int, configs: Mapping[str, str]) -> None:
     """Until all its partitions have leaders. One that is there already is taken as it is."""
     wanted = CreatableTopic(
-        name=topic, num_partitions=partitions, replication_factor=-1,
+        name=topic,
+        num_partitions=partitions,
+        replication_factor=-1,
         configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
-    )  # fmt: skip
+    )
     answer = await kafka.ask_controller(CreateTopicsRequest(topics=[wanted]), CreateTopicsResponse)
     (result,) = answer.topics
     if result.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
@@ -162,7 +198,9 @@ async def create_topic(kafka: KafkaClient, topic: str, partitions: int, configs:
 
 
 async def create_partitions(kafka: KafkaClient, topic: str, count: int) -> None:
-    request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=topic, count=count, assignments=None)], timeout_ms=30_000)
+    request = CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name=topic, count=count, assignments=None)], timeout_ms=30_000
+    )
     answer = await kafka.ask_controller(request, CreatePartitionsResponse)
     (result,) = answer.results
     check(result.error_code, f"partitions of topic {topic} can't be added in the target", result.error_message)
@@ -201,7 +239,10 @@ async def offsets_and_failures(
     for leader, led in by_leader.items():
         await kafka.know(leader)
         topics = [
-            ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=one, timestamp=timestamp) for one in indexes])
+            ListOffsetsTopic(
+                name=topic,
+                partitions=[ListOffsetsPartition(partition_index=one, timestamp=timestamp) for one in indexes],
+            )
             for topic, indexes in led.items()
         ]
         request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=topics)
@@ -215,9 +256,13 @@ async def offsets_and_failures(
     return found, failures
 
 
-def _by_leader(metadata: MetadataResponse, wanted: set[Partition]) -> tuple[dict[int, dict[str, list[int]]], dict[Partition, Refused]]:
+def _by_leader(
+    metadata: MetadataResponse, wanted: set[Partition]
+) -> tuple[dict[int, dict[str, list[int]]], dict[Partition, Refused]]:
     found: dict[int, dict[str, list[int]]] = {}
-    failures = {at: Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {at[1]} of topic {at[0]}") for at in wanted}
+    failures = {
+        at: Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {at[1]} of topic {at[0]}") for at in wanted
+    }
     for topic in metadata.topics:
         for one in topic.partitions:
             at = (topic.name or "", one.partition_index)

@@ -1,7 +1,7 @@
 """Whether this process has stood still: a stopped container, a suspended machine.
 
-Meanwhile another sidecar has served its clients. What then stands in their sockets they have given up, and sent again elsewhere, and
-without a producer id nothing shows that it is old. So it is not read.
+Meanwhile another sidecar has served its clients. What then stands in their sockets they have given up, and sent again
+elsewhere, and without a producer id nothing shows that it is old. So it is not read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Final
 from kafka_sidecar.loop.clock import awake
 
 BEAT_SECONDS: Final = 0.5
-# No client gives a request up earlier (request.timeout.ms is 30 s by default), and no loop is held for so long by mere work.
+# No client gives a request up earlier (request.timeout.ms is 30 s by default), and no loop is held for so long by mere
+# work.
 STOOD_STILL_SECONDS: Final = 10.0
 # The kernel makes connections while the process stands still. They are accepted in the first turns of its loop.
 ACCEPTS_SECONDS: Final = 2.0
@@ -34,7 +35,9 @@ class Awake:
         self._woken_at = self._at = self._clock()
 
     def has_just_woken(self) -> bool:
-        """Whether a connection that is accepted now may have been made, and its first request sent, while this process stood still."""
+        """Whether a connection that is accepted now may have been made, and its first request sent, while this process
+        stood still.
+        """
         return self._clock() - self._woken_at < ACCEPTS_SECONDS
 
     def beat(self) -> None:

@@ -9,7 +9,9 @@ from kafka_sidecar.loop.waiting import pause
 
 
 class ByteRate:
-    """A rate that all who take from it share, in the order in which they ask. What was not taken lately may be taken at once."""
+    """A rate that all who take from it share, in the order in which they ask. What was not taken lately may be taken at
+    once.
+    """
 
     def __init__(self, rate: float, at_once: float) -> None:
         self._rate = rate

@@ -1,4 +1,6 @@
-"""What is believed once it has been said again and again for a while: a broker that has just started may say what is not so."""
+"""What is believed once it has been said again and again for a while: a broker that has just started may say what is
+not so.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ class Lasting:
     __slots__ = ("_last", "_longest_pause", "_seconds", "_since", "_times")
 
     def __init__(self, seconds: float, longest_pause: float) -> None:
-        """`longest_pause`: between two times that it is said. A question may fail in between, which says nothing. After a longer pause the
-        count begins again.
+        """`longest_pause`: between two times that it is said. A question may fail in between, which says nothing. After
+        a longer pause the count begins again.
         """
         self._seconds = seconds
         self._longest_pause = longest_pause

@@ -61,7 +61,9 @@ class SingleFlight(Generic[K, T]):
                 asyncio.get_running_loop().call_later(self._linger, self._end_if_unwanted, key, call)
 
     async def call_after(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of a call that begins no sooner than this one: what was begun before may tell of what was before."""
+        """The result of a call that begins no sooner than this one: what was begun before may tell of what was
+        before.
+        """
         if key in self:
             before = self._calls[key].task
             await asyncio.wait([before])

@@ -1,4 +1,6 @@
-"""States with a table of the ways between them. A module that has one draws it in its docstring, and a test holds the two together."""
+"""States with a table of the ways between them. A module that has one draws it in its docstring, and a test holds the
+two together.
+"""
 
 from __future__ import annotations
 

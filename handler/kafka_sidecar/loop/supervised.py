@@ -1,7 +1,7 @@
 """Tasks that go on for as long as they are wanted, whatever happens in them.
 
-A task that ends with an unforeseen exception is a partition that nobody reads any more. So each task is supervised: it has a name, a
-back-off and a counter.
+A task that ends with an unforeseen exception is a partition that nobody reads any more. So each task is supervised: it
+has a name, a back-off and a counter.
 """
 
 from __future__ import annotations
@@ -27,9 +27,14 @@ class SupervisedTask:
     """
 
     def __init__(
-        self, kind: str, subject: str, work: Callable[[], Awaitable[None]], *,
-        on_final: Callable[[SidecarError], None] | None = None, backoff: Backoff | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        kind: str,
+        subject: str,
+        work: Callable[[], Awaitable[None]],
+        *,
+        on_final: Callable[[SidecarError], None] | None = None,
+        backoff: Backoff | None = None,
+    ) -> None:
         self._kind = kind.replace("_", " ")
         self._where = kind  # a label of the counter: one of a few
         self._subject = subject

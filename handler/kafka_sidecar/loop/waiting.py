@@ -52,8 +52,8 @@ async def gathered(works: Iterable[Awaitable[T]]) -> list[T]:
 
 
 async def in_slices(work: Callable[[A], Awaitable[T]], of: Sequence[A]) -> list[T]:
-    """The results of `work` for each of many, a hundred side by side. Others run between two slices: thousands of tasks at once would hold
-    the loop for a second.
+    """The results of `work` for each of many, a hundred side by side. Others run between two slices: thousands of tasks
+    at once would hold the loop for a second.
     """
     results: list[T] = []
     for begin in range(0, len(of), SLICE):

@@ -1,4 +1,6 @@
-"""The names of partitions, in Pulsar's words. They are kept, sent and logged as text; only here it is put together and taken apart."""
+"""The names of partitions, in Pulsar's words. They are kept, sent and logged as text; only here it is put together and
+taken apart.
+"""
 
 from __future__ import annotations
 

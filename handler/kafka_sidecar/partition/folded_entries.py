@@ -15,9 +15,14 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 class FoldedEntries:
     def __init__(
-        self, fold: Fold, cache: PartitionCache, times: PartitionTimes, to_end: ReadToEnd, changed: Callable[[], None],
+        self,
+        fold: Fold,
+        cache: PartitionCache,
+        times: PartitionTimes,
+        to_end: ReadToEnd,
+        changed: Callable[[], None],
         serve_again: Callable[[], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`serve_again`: drop all that is ready to be served."""
         self._fold = fold
         self._cache = cache
@@ -39,8 +44,8 @@ class FoldedEntries:
 
     def add(self, folded: Folded, content: Content) -> None:
         # Offsets missing before it are left out here: a reader of old data finds out whether retention took
-        # them. So is an entry that this fold can't judge, and one whose record begins in others: that reader goes back as
-        # far as it takes.
+        # them. So is an entry that this fold can't judge, and one whose record begins in others: that reader goes back
+        # as far as it takes.
         if folded.changes_earlier:
             self._serve_again()
         if folded.conclusive and not content.lacks_chunks:
@@ -52,7 +57,9 @@ class FoldedEntries:
         self._changed()
 
     def add_unreadable(self, folded: Folded, size: int) -> None:
-        self._add_without_records(CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE), folded, size)
+        self._add_without_records(
+            CachedEntry(folded.base_offset, folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE), folded, size
+        )
 
     def add_skipped(self, folded: Folded, size: int) -> None:
         """One that can't be read, and that an operator has skipped."""

@@ -1,4 +1,6 @@
-"""How a partition begins: where its fold starts, so that its end is known soon, and what is known when it has come there."""
+"""How a partition begins: where its fold starts, so that its end is known soon, and what is known when it has come
+there.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from kafka_sidecar.partition.log.port import EntryLog
 from kafka_sidecar.pulsar.entry import LogStats, Position
 from kafka_sidecar.pulsar.raw_entries import NoEntryCame
 
-# Where a partition that is read begins to fold: what is written next is judged by what was under way at the same time, and consumers
-# mostly go on close to the end.
+# Where a partition that is read begins to fold: what is written next is judged by what was under way at the same time,
+# and consumers mostly go on close to the end.
 ENTRIES_BEFORE_END: Final = 64
 BYTES_BEFORE_END: Final = 1024 * 1024
 # A ledger that brings nothing for so long is not waited for, if the fold can begin in a later one.
@@ -23,8 +25,12 @@ SILENT_SECONDS: Final = 5.0
 
 
 class FoldSnapshots(Protocol):
-    async def restore(self, log: EntryLog, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]) -> bool:
-        """Give the fold what was kept of it. False where nothing was of use. `may_have_lost`: to retention, transactions."""
+    async def restore(
+        self, log: EntryLog, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]
+    ) -> bool:
+        """Give the fold what was kept of it. False where nothing was of use. `may_have_lost`: to retention,
+        transactions.
+        """
         ...
 
     def begins_without_transactions(self, up_to: Position) -> None:
@@ -32,7 +38,9 @@ class FoldSnapshots(Protocol):
         ...
 
     async def recall_ended(self, log_: EntryLog) -> None:
-        """Of a log that holds nothing, which transactions have ended. A batch of theirs may still come. May raise PulsarError."""
+        """Of a log that holds nothing, which transactions have ended. A batch of theirs may still come. May raise
+        PulsarError.
+        """
         ...
 
 
@@ -42,18 +50,24 @@ class Begun(NamedTuple):
 
 
 async def begin_fold(
-    log: EntryLog, fold: Fold, transactions: TransactionTable, to_end: ReadToEnd, kept: FoldSnapshots, announce: Callable[[], object] | None
-) -> Begun:  # fmt: skip
+    log: EntryLog,
+    fold: Fold,
+    transactions: TransactionTable,
+    to_end: ReadToEnd,
+    kept: FoldSnapshots,
+    announce: Callable[[], object] | None,
+) -> Begun:
     """Fold a little before the last entry up to it. Raises PulsarError, IndexAlarm.
 
-    What tells a retry is read when somebody appends to whom it matters. A log with transactions is folded from their beginning, or
-    from where that was kept: all of them have to be known before anything is said of one.
+    What tells a retry is read when somebody appends to whom it matters. A log with transactions is folded from their
+    beginning, or from where that was kept: all of them have to be known before anything is said of one.
 
     `announce`: others have written transactions here, and that may not be stored yet.
     """
     stats = await log.stats()
     if stats.last is None:
-        # Never written, or all trimmed: the ledgers' metadata has the end. It may have what is written meanwhile as well.
+        # Never written, or all trimmed: the ledgers' metadata has the end. It may have what is written meanwhile as
+        # well.
         last_index = await log.index_property()
         stats = await log.stats()
     # After that: of a transaction that is in what was looked at, it was stored before.
@@ -71,7 +85,9 @@ async def begin_fold(
             await kept.recall_ended(log)
     elif transactions_behind is None:
         _begin_before(stats, stats.last, fold)
-    elif not await kept.restore(log, transactions_behind, partial(_may_have_lost, log, stats.first, transactions_behind)):
+    elif not await kept.restore(
+        log, transactions_behind, partial(_may_have_lost, log, stats.first, transactions_behind)
+    ):
         _begin_before(stats, stats.last, fold, transactions_behind.after())
     await _read_to_end_first(log, stats, fold, to_end, may_begin_later=transactions_behind is None)
     if fold.reached is None and not fold.knows_next_offset:
@@ -84,8 +100,12 @@ async def begin_fold(
     return Begun(stats, log_start)
 
 
-async def _read_to_end_first(log: EntryLog, stats: LogStats, fold: Fold, to_end: ReadToEnd, *, may_begin_later: bool) -> None:
-    """Where nothing comes of the ledger before the last one, for its storage is slow or away, the fold begins with the last."""
+async def _read_to_end_first(
+    log: EntryLog, stats: LogStats, fold: Fold, to_end: ReadToEnd, *, may_begin_later: bool
+) -> None:
+    """Where nothing comes of the ledger before the last one, for its storage is slow or away, the fold begins with the
+    last.
+    """
     start, last = fold.replayed_from, stats.last
     if not may_begin_later or start is None or last is None or start.ledger == last.ledger:
         await to_end.run_first(last)
@@ -128,10 +148,14 @@ async def _begin_where_nothing_is_read(log: EntryLog, fold: Fold, to_end: ReadTo
 
 
 async def _check_entries_without_index(log: EntryLog, fold: Fold, passed_to: Position) -> None:
-    """Entries without an index stand before all others, or the interceptor was switched off since, or indexes are no longer shown."""
+    """Entries without an index stand before all others, or the interceptor was switched off since, or indexes are no
+    longer shown.
+    """
     first = await log.first_indexed()
     if first is not None and first <= passed_to:
-        raise IndexAlarm(f"the log has indexes from entry {first} on, but entry {passed_to} came without one: {SWITCH_ON}")
+        raise IndexAlarm(
+            f"the log has indexes from entry {first} on, but entry {passed_to} came without one: {SWITCH_ON}"
+        )
     last_index = await log.index_property()
     if fold.knows_next_offset:  # others may have written meanwhile
         return

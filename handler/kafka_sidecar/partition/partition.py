@@ -1,8 +1,8 @@
 """A partition: the fold in the middle, the appender and the tail reader feeding it, answers from it.
 
-Calls may come before it is open; appends then wait in their order. It begins to fold a little before the last entry; what tells
-retries from before a restart is read when somebody appends to whom it matters (`Replay`). It ends when the log contradicts itself or
-is gone: the table then makes a new one.
+Calls may come before it is open; appends then wait in their order. It begins to fold a little before the last entry;
+what tells retries from before a restart is read when somebody appends to whom it matters (`Replay`). It ends when the
+log contradicts itself or is gone: the table then makes a new one.
 """
 
 from __future__ import annotations
@@ -93,9 +93,17 @@ class Watcher(Protocol):
 
 class Partition:
     def __init__(
-        self, name: str, log_: EntryLog, writer_name: str, indexes: TimeIndexes, limits: PartitionLimits, failures: EntryFailures,
-        memory: ProducerMemory, clock: Clock, ask_ended: AskEnded | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        log_: EntryLog,
+        writer_name: str,
+        indexes: TimeIndexes,
+        limits: PartitionLimits,
+        failures: EntryFailures,
+        memory: ProducerMemory,
+        clock: Clock,
+        ask_ended: AskEnded | None = None,
+    ) -> None:
         self.name = name
         self.producer_memory = memory
         self.ended: ErrorCode | None = None
@@ -107,7 +115,9 @@ class Partition:
         self._fold = Fold(None, self.transactions, memory)
         self._fold.own_writer = writer_name.encode()
         self._gaps = GapCheck(name, log_, self.transactions, self)
-        self._kept = FoldSnapshots(name, self._fold, self.transactions, indexes.states, self._gaps, clock, self.on_late_hidden)
+        self._kept = FoldSnapshots(
+            name, self._fold, self.transactions, indexes.states, self._gaps, clock, self.on_late_hidden
+        )
         self._unannounced = UnannouncedTransactions(log_, self._fold, self.transactions)
         self._contents = contents = EntryContents(name, failures, self._unannounced, self._kept, self)
         self._cache = indexes.cache.partition()
@@ -116,7 +126,8 @@ class Partition:
         self._watchers: dict[Watcher, None] = {}  # in order
         self._log_start = LogStart(log_, self)
         self._catch_ups = CatchUpReaders(name, log_, self._cache, limits.read_ahead, contents, self)
-        # By time. A client that asks again finds its search further on; one that has gone does not have the log read to its end.
+        # By time. A client that asks again finds its search further on; one that has gone does not have the log read to
+        # its end.
         self.searches: SingleFlight[int, Searched] = SingleFlight(linger=SEARCH_LINGER_SECONDS)
         self.times = PartitionTimes(name, log_, self, indexes, clock)
         self.used_at = self._begun_at = self._loop.time()
@@ -126,13 +137,26 @@ class Partition:
         self._to_end = ReadToEnd(name, log_, self._tail, self._tail_watch, self._fold)
         self._log_end = LogEnd(self)
         folded = FoldedEntries(self._fold, self._cache, self.times, self._to_end, self.changed, self.serve_again)
-        self._appender = Appender(name, log_, writer_name, self._fold, self.transactions, folded, self, limits.batches_per_entry, clock)
+        self._appender = Appender(
+            name, log_, writer_name, self._fold, self.transactions, folded, self, limits.batches_per_entry, clock
+        )
         self._validation = Validation(name, self, clock)
         self._producer_snapshots = ProducerSnapshots(name, self._fold, indexes.states, self, clock)
-        self._replay = Replay(name, log_, self._fold, contents, self._producer_snapshots, self, limits.replay_entries, limits.replay_bytes)
+        self._replay = Replay(
+            name, log_, self._fold, contents, self._producer_snapshots, self, limits.replay_entries, limits.replay_bytes
+        )
         self._tail_gap = TailGap(name, log_, self._fold, self)
         self._tail_fold = TailFold(
-            name, log_, self._fold, contents, self._appender, self._to_end, folded, self._replay, self._gaps, self._tail_gap
+            name,
+            log_,
+            self._fold,
+            contents,
+            self._appender,
+            self._to_end,
+            folded,
+            self._replay,
+            self._gaps,
+            self._tail_gap,
         )
         self._verified = VerifiedAppends(log_, self._fold, self.transactions, self)
         self._late = LateTransactions(name, self.transactions, self, ask_ended)
@@ -145,7 +169,9 @@ class Partition:
     async def _open(self) -> None:
         try:
             # Its entries may have to wait in this process.
-            async with while_it_goes_on(OPEN_SECONDS, lambda: (self._fold.reached, self._tail.delays, self._log.patience.delays)):
+            async with while_it_goes_on(
+                OPEN_SECONDS, lambda: (self._fold.reached, self._tail.delays, self._log.patience.delays)
+            ):
                 asked_at = self._loop.time()
                 told = self._configs_told
                 config = await self._log.config()
@@ -250,7 +276,11 @@ class Partition:
 
     def is_next(self, size: int, producer_id: int, epoch: int, first_sequence: int, now: float) -> bool:
         """Whether a batch is an ordinary one here (see `Appender.is_next`)."""
-        if self._waiting or self._validation.waiting or not (self._producer_snapshots.has_begun or producer_id == NO_PRODUCER_ID):
+        if (
+            self._waiting
+            or self._validation.waiting
+            or not (self._producer_snapshots.has_begun or producer_id == NO_PRODUCER_ID)
+        ):
             return False
         return self._appender.is_next(size, producer_id, epoch, first_sequence, now)
 
@@ -290,7 +320,11 @@ class Partition:
     def _release(self) -> None:
         """What waited goes to the appender, up to the first that has to wait until producers are taken."""
         waiting = self._waiting
-        ready = len(waiting) if self._takes_producers else next((n for n, one in enumerate(waiting) if one.has_producer), len(waiting))
+        ready = (
+            len(waiting)
+            if self._takes_producers
+            else next((n for n, one in enumerate(waiting) if one.has_producer), len(waiting))
+        )
         self._waiting = waiting[ready:]
         pass_on([(append, None) for append in waiting[:ready]], lambda append, _: self._to_appender(append))
         if not self._waiting:
@@ -341,7 +375,9 @@ class Partition:
     async def know(self, producer_ids: Iterable[int]) -> None:
         """Until all is known of these producers that can be. May raise SidecarError."""
         producers = self._fold.producers
-        while not producers.knows_the_past or (not self._fold.has_all and any(one in producers.unsure for one in producer_ids)):
+        while not producers.knows_the_past or (
+            not self._fold.has_all and any(one in producers.unsure for one in producer_ids)
+        ):
             await self._replay.read_back()
             producers = self._fold.producers
 
@@ -381,7 +417,9 @@ class Partition:
         self._appender.set_counting(counts_records=counts_records)
 
     def set_skipped(self, skipped: frozenset[Position]) -> None:
-        """An operator has entries skipped. What was concluded of them is forgotten: the next request opens the partition again."""
+        """An operator has entries skipped. What was concluded of them is forgotten: the next request opens the
+        partition again.
+        """
         self._skips_told += 1
         if self._fold.reached is None:
             self._contents.skipped = skipped
@@ -456,7 +494,9 @@ class Partition:
     def fail_at(self, position: Position) -> None:
         """The sidecar itself has failed at an entry: what is known of the partition may be half of it."""
         metrics.INTERNAL_ERRORS.labels("fold").inc()
-        limited.exception("partition %s: entry %s could not be folded, the partition is opened again", self.name, position)
+        limited.exception(
+            "partition %s: entry %s could not be folded, the partition is opened again", self.name, position
+        )
         self._failures.note(self.name, position)
         self._kept.invalidate()
         self._producer_snapshots.invalidate()
@@ -504,7 +544,8 @@ class Partition:
         return not self.log_start <= offset <= self._fold.next_offset
 
     def is_quiet(self, offset: int, log_start: int, now: float) -> bool:
-        """Whether a consumer at `offset` that knows of `log_start` has nothing to learn, and is woken when it has (see `watch`).
+        """Whether a consumer at `offset` that knows of `log_start` has nothing to learn, and is woken when it has (see
+        `watch`).
 
         Not of a partition that has ended, or that nobody has read for some seconds: its tail reader does not run.
         """
@@ -547,7 +588,9 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end as consumers of read_committed see it. What began before the log start holds it there (UnifiedLog does the same)."""
+        """The end as consumers of read_committed see it. What began before the log start holds it there (UnifiedLog
+        does the same).
+        """
         end = self._fold.next_offset
         return min(end, max(self.transactions.last_stable_offset(end), self.log_start))
 
@@ -592,7 +635,9 @@ class Partition:
         return self.log_start
 
     async def _check_topic(self) -> None:
-        """The start moves back only where the topic was made again. The log's end shows that; where its storage is away, the topic's id."""
+        """The start moves back only where the topic was made again. The log's end shows that; where its storage is
+        away, the topic's id.
+        """
         try:
             await within(CHECK_SECONDS, self._log_end.confirmed())
         except (PulsarError, TimeoutError) as error:
@@ -656,7 +701,9 @@ class Partition:
         self._validation.expire(now)
         self._tail_watch.note(self._appender.awaited)
         if self._appender.awaited is not None and self.is_open:
-            self._log_end.is_confirmed_since(now - AWAITED_SECONDS)  # retention may have taken it unread, and nothing stands behind it
+            self._log_end.is_confirmed_since(
+                now - AWAITED_SECONDS
+            )  # retention may have taken it unread, and nothing stands behind it
         self._tail_watch.tick(now)
         if not self._opened.done():
             self._tick_while_opening(now)
@@ -685,12 +732,21 @@ class Partition:
     def _tick_while_opening(self, now: float) -> None:
         self._kept.tick(now)
         if now - self._begun_at > OPEN_SECONDS:
-            limited.info("partition %s is being opened: its log is folded up to offset %d", self.name, self._fold.next_offset)
+            limited.info(
+                "partition %s is being opened: its log is folded up to offset %d", self.name, self._fold.next_offset
+            )
 
     def idle(self, now: float) -> bool:
         return self.unused_seconds(now) > self._limits.idle_seconds * 5
 
     def unused_seconds(self, now: float) -> float:
         is_read = self._replay.is_at_work or not self._opening.done()
-        busy = self._appender.pending or self._watchers or self._waiting or self._validation.waiting or is_read or len(self.searches)
+        busy = (
+            self._appender.pending
+            or self._watchers
+            or self._waiting
+            or self._validation.waiting
+            or is_read
+            or len(self.searches)
+        )
         return 0.0 if busy else now - max(self.used_at, self._appender.used_at)

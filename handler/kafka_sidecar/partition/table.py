@@ -106,9 +106,16 @@ class PartitionTable:
             self._opened += 1
             name = f"{self._writer_name}-{self._opened}"
             partition = Partition(
-                pulsar_topic, self._open_log(pulsar_topic, name), name, self._indexes, self._limits, self._failures,
-                self._memory, self._clock, self._ask_ended,
-            )  # fmt: skip
+                pulsar_topic,
+                self._open_log(pulsar_topic, name),
+                name,
+                self._indexes,
+                self._limits,
+                self._failures,
+                self._memory,
+                self._clock,
+                self._ask_ended,
+            )
             self._partitions[pulsar_topic] = partition
             self.opening += 1
             partition.when_opened_or_ended(self._on_opened)
@@ -178,7 +185,9 @@ class PartitionTable:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Close partitions that nobody uses at the moment. What is known of their producers is kept in Pulsar, and looked up again."""
+        """Close partitions that nobody uses at the moment. What is known of their producers is kept in Pulsar, and
+        looked up again.
+        """
         now = asyncio.get_running_loop().time()
         unused = [(partition.unused_seconds(now), name) for name, partition in self._partitions.items()]
         for seconds, name in sorted(unused, reverse=True):
@@ -190,9 +199,10 @@ class PartitionTable:
                 self.forget(name)
         if self._memory.is_full:
             log.warning(
-                "what is known of producers takes %d bytes, more than limits.producer_state_bytes: producers that nobody knows are refused "
-                "until others expire, or partitions are used no more", self._memory.used,
-            )  # fmt: skip
+                "what is known of producers takes %d bytes, more than limits.producer_state_bytes: producers that "
+                "nobody knows are refused until others expire, or partitions are used no more",
+                self._memory.used,
+            )
 
     def _tick_one(self, name: str, partition: Partition, now: float) -> None:
         if partition.ended is not None:

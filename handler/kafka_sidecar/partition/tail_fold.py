@@ -1,4 +1,6 @@
-"""Entries that the tail reader brings, folded: other writers', and the partition's own where a receipt did not tell enough."""
+"""Entries that the tail reader brings, folded: other writers', and the partition's own where a receipt did not tell
+enough.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,18 @@ FOREIGN_SECONDS: Final = 5.0
 
 class TailFold:
     def __init__(
-        self, name: str, log_: EntryLog, fold: Fold, contents: EntryContents, appender: Appender, to_end: ReadToEnd,
-        folded: FoldedEntries, replay: Replay, gaps: GapCheck, tail_gap: TailGap,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        log_: EntryLog,
+        fold: Fold,
+        contents: EntryContents,
+        appender: Appender,
+        to_end: ReadToEnd,
+        folded: FoldedEntries,
+        replay: Replay,
+        gaps: GapCheck,
+        tail_gap: TailGap,
+    ) -> None:
         self._name = name
         self._log = log_
         self._fold = fold
@@ -99,8 +110,8 @@ class TailFold:
             self._appender.on_read(content, folded.verdicts)
 
     def _is_held(self, position: Position, base_offset: int) -> bool:
-        """Whether it has to be asked first what is missing before an entry. A fold that knows nothing of what stood before begins with it:
-        then retention may have taken no more than what tells of transactions.
+        """Whether it has to be asked first what is missing before an entry. A fold that knows nothing of what stood
+        before begins with it: then retention may have taken no more than what tells of transactions.
         """
         if self._tail_gap.holds(position, base_offset):
             return True

@@ -1,6 +1,7 @@
 """What runs on Spark: the extra `[spark]`. Nothing else of the sidecar imports it.
 
-command, options  `kafka-sidecar pipeline NAME`, and the flags that the pipelines share    __main__   the same for spark-submit
+command, options  `kafka-sidecar pipeline NAME`, and the flags that the pipelines share    __main__   the same for
+                  spark-submit
 session         the Spark that a pipeline runs on
 mirror/         topics of one Kafka cluster copied to another, exactly once
 migrate_groups/ committed offsets of a source's groups, set in the target of a mirror

@@ -57,7 +57,9 @@ def run(options: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         if error.name and error.name.partition(".")[0] in ("pyspark", "py4j", "pyarrow"):
             missing = f"pipelines need {error.name}, which this Python lacks"
-            raise ConfigError(f"{missing}: install pyspark and pyarrow, in a checkout with pip install '.[spark]'") from error
+            raise ConfigError(
+                f"{missing}: install pyspark and pyarrow, in a checkout with pip install '.[spark]'"
+            ) from error
         raise
 
 

@@ -24,7 +24,9 @@ COMMIT_SECONDS: Final = 30.0
 
 
 class Committer:
-    def __init__(self, bootstrap: str, store: Callable[[str, str, Offsets], Coroutine[Any, Any, None]] = commit) -> None:
+    def __init__(
+        self, bootstrap: str, store: Callable[[str, str, Offsets], Coroutine[Any, Any, None]] = commit
+    ) -> None:
         self._bootstrap = bootstrap
         self._store = store
         self._changed = threading.Condition()
@@ -69,7 +71,12 @@ class Committer:
         try:
             asyncio.run(asyncio.wait_for(self._store(self._bootstrap, group, offsets), COMMIT_SECONDS))
         except (KafkaError, SidecarError, OSError, TimeoutError) as error:
-            log.warning("the progress of group %s is not committed at %s yet: %s", group, self._bootstrap, str(error) or "no answer")
+            log.warning(
+                "the progress of group %s is not committed at %s yet: %s",
+                group,
+                self._bootstrap,
+                str(error) or "no answer",
+            )
             return False
         except Exception:
             log.exception("the progress of group %s is not committed at %s yet", group, self._bootstrap)

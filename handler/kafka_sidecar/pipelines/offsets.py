@@ -15,13 +15,18 @@ KAFKA_SOURCE: Final = "Kafka"
 def read_offsets(text: str) -> Offsets:
     """ValueError where this is not what a Kafka source says."""
     try:
-        return {(topic, int(index)): int(offset) for topic, partitions in json.loads(text).items() for index, offset in partitions.items()}
+        return {
+            (topic, int(index)): int(offset)
+            for topic, partitions in json.loads(text).items()
+            for index, offset in partitions.items()
+        }
     except (AttributeError, TypeError) as error:
         raise ValueError(f"these are no offsets of Kafka topics: {text[:200]}") from error
 
 
 def of_sources(ends: Iterable[tuple[str, str | None]]) -> Offsets:
-    """How far a query has come that has several sources, by the description and the end of each; one that is none of Kafka's is left out.
+    """How far a query has come that has several sources, by the description and the end of each; one that is none of
+    Kafka's is left out.
 
     Where two read the same partition the one that is behind counts: the other's records are there all the same.
     """

@@ -1,4 +1,6 @@
-"""What the pipelines' commands have in common: clusters and settings from flags and a TOML file, results for programs."""
+"""What the pipelines' commands have in common: clusters and settings from flags and a TOML file, results for
+programs.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def add_common(command: argparse.ArgumentParser, source: bool = True, target: bo
         if left_out.get(name):
             continue
         command.add_argument(name, metavar=metavar, help=text)
-    command.add_argument("--dry-run", action="store_true", default=None, help="print what would be done, and change nothing")
+    command.add_argument(
+        "--dry-run", action="store_true", default=None, help="print what would be done, and change nothing"
+    )
 
 
 def add_options(
@@ -51,8 +55,12 @@ def add_options(
 
 
 def add_spark(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--master", metavar="URL", help=f"Spark's cluster (default: {LOCAL}, a Spark of its own in this process)")
-    command.add_argument("--conf", action="append", metavar="KEY=VALUE", help="a setting of Spark; may be given several times")
+    command.add_argument(
+        "--master", metavar="URL", help=f"Spark's cluster (default: {LOCAL}, a Spark of its own in this process)"
+    )
+    command.add_argument(
+        "--conf", action="append", metavar="KEY=VALUE", help="a setting of Spark; may be given several times"
+    )
 
 
 class Settings:
@@ -67,7 +75,9 @@ class Settings:
             except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
                 raise ConfigError(f"{options.config} can't be read: {error}") from error
         for name in self._file:
-            if name not in vars(options) and name not in self._options.get("of_all", ()):  # one file may serve several pipelines
+            if name not in vars(options) and name not in self._options.get(
+                "of_all", ()
+            ):  # one file may serve several pipelines
                 known = sorted(set(vars(options)) - {"command", "pipeline", "config", "of_all"})
                 raise ConfigError(f"{options.config}: there is no setting {name}; there are {', '.join(known)}")
 
@@ -119,4 +129,7 @@ def table(rows: Sequence[Sequence[object]], numbers: frozenset[str] = frozenset(
     texts = [["-" if one is None else str(one) for one in row] for row in rows]
     wide = [max(len(row[column]) for row in texts) for column in range(len(rows[0]))]
     right = [str(name) in numbers for name in rows[0]]
-    return ["  ".join(one.rjust(w) if r else one.ljust(w) for one, w, r in zip(row, wide, right, strict=True)).rstrip() for row in texts]
+    return [
+        "  ".join(one.rjust(w) if r else one.ljust(w) for one, w, r in zip(row, wide, right, strict=True)).rstrip()
+        for row in texts
+    ]

@@ -3,9 +3,9 @@
     from kafka_sidecar.pipelines.progress import commit_progress
     commit_progress(spark, "localhost:9092")
 
-Spark keeps its place in its checkpoint and commits nothing, so lag tools, Pulsar's backlog and its retention are blind to it. What is
-committed here is only for show: a query goes on from its checkpoint. It is the end of the last batch that is in the checkpoint, so
-it is never ahead of that.
+Spark keeps its place in its checkpoint and commits nothing, so lag tools, Pulsar's backlog and its retention are blind
+to it. What is committed here is only for show: a query goes on from its checkpoint. It is the end of the last batch
+that is in the checkpoint, so it is never ahead of that.
 """
 
 from __future__ import annotations
@@ -44,12 +44,16 @@ def commit_progress(
 ) -> ProgressListener:
     """From now on the queries of this session commit how far they have come.
 
-    `{query}` in `group` is the query's name, or its id if it has none; both stay when it is started again from its checkpoint.
-    `topics` are those to commit, where a query also reads from another Kafka cluster; all by default.
+    `{query}` in `group` is the query's name, or its id if it has none; both stay when it is started again from its
+    checkpoint. `topics` are those to commit, where a query also reads from another Kafka cluster; all by default.
     """
     if not hasattr(spark, "_jsparkSession"):
-        raise NotASparkDriver("commit_progress needs the driver's own session: with Spark Connect run it where the driver runs")
-    listener = ProgressListener(spark, Committer(bootstrap_servers), group, None if topics is None else frozenset(topics))
+        raise NotASparkDriver(
+            "commit_progress needs the driver's own session: with Spark Connect run it where the driver runs"
+        )
+    listener = ProgressListener(
+        spark, Committer(bootstrap_servers), group, None if topics is None else frozenset(topics)
+    )
     spark.streams.addListener(listener)
     return listener
 
@@ -70,8 +74,10 @@ class ProgressListener(StreamingQueryListener):
         if kind != TELLS_WHAT_IS_DURABLE:
             log.error(
                 "the progress of query %s is not committed: %s tells of batches before its checkpoint has them "
-                "(asyncProgressTrackingEnabled and continuous triggers do that)", event.name or event.id, kind,
-            )  # fmt: skip
+                "(asyncProgressTrackingEnabled and continuous triggers do that)",
+                event.name or event.id,
+                kind,
+            )
             return
         self._groups[str(event.runId)] = self._group.format(query=event.name or event.id)
 

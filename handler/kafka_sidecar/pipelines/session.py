@@ -1,4 +1,6 @@
-"""The Spark that a pipeline runs on: one of its own in this process, or the cluster that `--master` or spark-submit names."""
+"""The Spark that a pipeline runs on: one of its own in this process, or the cluster that `--master` or spark-submit
+names.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,11 @@ def settings_of(conf: tuple[str, ...]) -> dict[str, str]:
 
 
 def spark_session(
-    name: str, master: str, conf: tuple[str, ...] = (), refuses_speculation: bool = False, packages: tuple[str, ...] = ()
+    name: str,
+    master: str,
+    conf: tuple[str, ...] = (),
+    refuses_speculation: bool = False,
+    packages: tuple[str, ...] = (),
 ) -> SparkSession:
     """`packages` are brought from Maven's repository, unless a setting names jars.
 
@@ -49,8 +55,12 @@ def spark_session(
     if _SUBMITTED not in os.environ:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (place, os.environ.get("PYTHONPATH", ""))))
-        builder = builder.master(master).config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
-        builder = builder.config("spark.executorEnv.PYTHONPATH", place)  # workers on this machine; others have it installed
+        builder = (
+            builder.master(master).config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+        )
+        builder = builder.config(
+            "spark.executorEnv.PYTHONPATH", place
+        )  # workers on this machine; others have it installed
         if master.startswith("local"):
             builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
             # Spark's 200 are for a cluster.
@@ -62,6 +72,8 @@ def spark_session(
     spark = builder.getOrCreate()
     if refuses_speculation and spark.conf.get("spark.speculation", "false") == "true":
         spark.stop()
-        raise ConfigError(f"spark.speculation: {name} refuses it, two attempts of a task would fence each other. Set it to false")
+        raise ConfigError(
+            f"spark.speculation: {name} refuses it, two attempts of a task would fence each other. Set it to false"
+        )
     spark.sparkContext.setLogLevel("ERROR")
     return spark

@@ -32,7 +32,9 @@ class MarkerLogs(Logs):
     peers: Peers
     has_partition: Callable[[TopicName, int], Awaitable[bool]]  # looked at again, by the admin API
 
-    async def append_marker(self, partition: TopicPartition, marker: bytes, transaction: int, seconds: float) -> ErrorCode:
+    async def append_marker(
+        self, partition: TopicPartition, marker: bytes, transaction: int, seconds: float
+    ) -> ErrorCode:
         topic, index = partition
         if topic == OFFSETS_TOPIC:
             return await within(seconds, self._end_offsets(index, marker, transaction))
@@ -43,7 +45,9 @@ class MarkerLogs(Logs):
         if opened is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and await within(seconds, self.has_partition(name, index)):
             opened = ErrorCode.NOT_LEADER_OR_FOLLOWER  # a broker that does not know it yet has said so
         if opened not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-            raise Unavailable(f"{topic}-{index} can't be opened now: {opened.name}")  # which does not tell whether it is there
+            raise Unavailable(
+                f"{topic}-{index} can't be opened now: {opened.name}"
+            )  # which does not tell whether it is there
         return opened or await log.end_transaction(marker, transaction, deadline)
 
     async def _end_offsets(self, index: int, marker: bytes, transaction: int) -> ErrorCode:

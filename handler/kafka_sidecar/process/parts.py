@@ -1,6 +1,7 @@
 """What a sidecar consists of, in the order in which one needs another.
 
-What has to wait for something, `Sidecar.start` begins itself: the control server first, the fleet and the listener last.
+What has to wait for something, `Sidecar.start` begins itself: the control server first, the fleet and the listener
+last.
 """
 
 from __future__ import annotations

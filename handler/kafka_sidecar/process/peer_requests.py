@@ -46,7 +46,9 @@ class PeerRequests:
         if not self._budget.try_take(len(frame)):
             raise Overloaded("no bytes are left for requests")
         try:
-            handled = self._dispatch(Caller(self._services, peer), memoryview(frame), forwarded=True, by_0_2=not namespace)
+            handled = self._dispatch(
+                Caller(self._services, peer), memoryview(frame), forwarded=True, by_0_2=not namespace
+            )
             answer = await settled(handled.answer)
             assert answer is not None, "requests without an answer are not passed on"
             return b"".join(handled.encode(answer))[4:]

@@ -1,4 +1,6 @@
-"""Whether Pulsar answers, for alerts: a sidecar that has lost it stays ready, since all of them would have lost it at once."""
+"""Whether Pulsar answers, for alerts: a sidecar that has lost it stays ready, since all of them would have lost it at
+once.
+"""
 
 from __future__ import annotations
 

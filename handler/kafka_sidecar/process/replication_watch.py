@@ -1,4 +1,6 @@
-"""Whether the entries of partitions in use have to say how many records they hold: a changed policy is taken up within a minute."""
+"""Whether the entries of partitions in use have to say how many records they hold: a changed policy is taken up within
+a minute.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,9 @@ def _serve_metrics(config: Config) -> None:
             start_http_server(metrics_at[1], metrics_at[0])
         except OSError as error:
             where = f"{config.telemetry.metrics_listen} ({error.strerror})"
-            raise ConfigError(f"can't serve metrics on {where}: set telemetry.metrics_listen to a free address") from error
+            raise ConfigError(
+                f"can't serve metrics on {where}: set telemetry.metrics_listen to a free address"
+            ) from error
 
 
 async def _started(sidecar: Sidecar, stop: asyncio.Event, once: bool) -> bool:
@@ -48,7 +50,9 @@ async def _started(sidecar: Sidecar, stop: asyncio.Event, once: bool) -> bool:
 
 
 async def run(config: Config, *, once: bool = False, ends_with_input: bool = False) -> int:
-    """Serve until SIGTERM or SIGINT, or the end of the standard input; 0 after a clean drain. A second signal does not wait."""
+    """Serve until SIGTERM or SIGINT, or the end of the standard input; 0 after a clean drain. A second signal does not
+    wait.
+    """
     sidecar = Sidecar(config)
     stop = sidecar.stop_asked
     force = asyncio.Event()
@@ -82,7 +86,8 @@ async def run(config: Config, *, once: bool = False, ends_with_input: bool = Fal
         # A full collection looked through all that was loaded, and held the loop for 17 ms each time.
         gc.collect()
         gc.freeze()
-        # What waits for Pulsar and what is cached is old before it goes. To look for cycles among it took a tenth of the time.
+        # What waits for Pulsar and what is cached is old before it goes. To look for cycles among it took a tenth of
+        # the time.
         gc.set_threshold(YOUNG_OBJECTS)
         host, _ = config.kafka.listen_address
         log.info("Kafka clients are served on %s:%d, Pulsar is %s", host, sidecar.port, config.pulsar.url)

@@ -88,11 +88,20 @@ class Sidecar:
         moved_starts = log_starts(self.client, self.groups_admin, namespace, clock, new_id, self._on_start_moved)
         transactional = transactional_partitions(self.client, self.groups_admin, namespace, clock, new_id)
         snapshot_topic = SnapshotTopic(self.client, self.admin, namespace, clock, new_id)
-        logs = TopicLogs(self.client, self.admin, catalog, config.kafka.entry_format, replication, moved_starts, transactional)
+        logs = TopicLogs(
+            self.client, self.admin, catalog, config.kafka.entry_format, replication, moved_starts, transactional
+        )
         asked_together = EndedTogether(lambda producer_ids: ended_transactions(self.services, producer_ids))
         memory = ProducerMemory(limits.producer_state_bytes, config.transactions.producer_id_expiration_ms)
         self.partitions = PartitionTable(
-            logs.log, writer_name, limits.cache_bytes, _partition_limits(limits), memory, clock, snapshot_topic, asked_together.ended
+            logs.log,
+            writer_name,
+            limits.cache_bytes,
+            _partition_limits(limits),
+            memory,
+            clock,
+            snapshot_topic,
+            asked_together.ended,
         )
         requests = ByteBudget(limits.request_budget_bytes)
         self.answers = AnswerShare(limits.answer_bytes)
@@ -103,15 +112,35 @@ class Sidecar:
         own = _identity(kafka, WRITER_PREFIX + new_id(), coordinates=config.groups.coordinate)
         now = partial(_now, clock)
         groups = group_runtime(
-            self.client, self.groups_admin, config.groups, catalog, partial(_mirror, mirror, names), now, own, names, clock, new_id
+            self.client,
+            self.groups_admin,
+            config.groups,
+            catalog,
+            partial(_mirror, mirror, names),
+            now,
+            own,
+            names,
+            clock,
+            new_id,
         )
         host, port = kafka.advertised_address or kafka.listen_address
         self.fleet = Fleet(
-            Member(kafka.own_node_id, host, port, kafka.rack or None, kafka.external_address), own.name, groups.leaders, peers, loop.time,
+            Member(kafka.own_node_id, host, port, kafka.rack or None, kafka.external_address),
+            own.name,
+            groups.leaders,
+            peers,
+            loop.time,
             lambda node_id: self.listener.tell_again(node_id),
-        )  # fmt: skip
+        )
         self._recent_members = RecentMembers(
-            self.client, self.groups_admin, namespace, self.fleet.own, kafka.namespace, self.fleet.was_there, clock, new_id
+            self.client,
+            self.groups_admin,
+            namespace,
+            self.fleet.own,
+            kafka.namespace,
+            self.fleet.was_there,
+            clock,
+            new_id,
         )
         self.services = Services(
             config=config.kafka,
@@ -146,29 +175,44 @@ class Sidecar:
             new_producer_id=around.new_producer_id,
         )
         housekeeping = Housekeeping(
-            self.client, self.groups_admin, namespace,
+            self.client,
+            self.groups_admin,
+            namespace,
             [groups.topic, self.services.transactions.topic],
             [moved_starts.topic, transactional.topic, self._recent_members.topic],
             [snapshot_topic.topic],
-            config.groups.internal_retention_minutes, clock, new_id,
-        )  # fmt: skip
+            config.groups.internal_retention_minutes,
+            clock,
+            new_id,
+        )
         dispatch = Dispatcher(loop.time)
         peer_requests = PeerRequests(self.services, dispatch, requests)
         peer_transactions = PeerTransactions(self.services.transactions, groups)
         answers = Answers(
-            serve=peer_requests.serve, topics_deleted=partial(forget_here, self.services), transactions=peer_transactions,
-            ping=self.fleet.on_ping, warm=partial(warm, self.services), heard_of=self._hear_of_namespace,
-        )  # fmt: skip
+            serve=peer_requests.serve,
+            topics_deleted=partial(forget_here, self.services),
+            transactions=peer_transactions,
+            ping=self.fleet.on_ping,
+            warm=partial(warm, self.services),
+            heard_of=self._hear_of_namespace,
+        )
         self.stop_asked = asyncio.Event()
         further = Further(ADMIN, AdminService(self.services, self.stop_asked.set), FROM_THIS_HOST)
         self.control = around.control_server(own.name, answers, further)
         self._handing_over: set[asyncio.Task[None]] = set()
         self.listener = Listener(
-            self.services, dispatch, requests, self.answers, max_request=limits.max_request_bytes,
-            max_connections=limits.max_connections, idle_seconds=limits.connection_idle_seconds,
-            others_serve=lambda: bool(config.kafka.advertised),  # a sidecar that stood still does not know which others have come meanwhile
+            self.services,
+            dispatch,
+            requests,
+            self.answers,
+            max_request=limits.max_request_bytes,
+            max_connections=limits.max_connections,
+            idle_seconds=limits.connection_idle_seconds,
+            others_serve=lambda: bool(
+                config.kafka.advertised
+            ),  # a sidecar that stood still does not know which others have come meanwhile
             awake_clock=clock.awake,
-        )  # fmt: skip
+        )
         self._parts = Parts(
             [
                 Part(self.groups_admin.close),
@@ -209,8 +253,16 @@ class Sidecar:
         await wait_for_pulsar(self.client, self.admin, self.config, once)
         metrics.PULSAR_REACHED.set(1)
         self._parts.start()
-        if host in ("127.0.0.1", "::1", "localhost") and self.config.kafka.listen_address[0] not in ("127.0.0.1", "::1", "localhost"):
-            log.warning("control.listen is %s: sidecars on other machines can't pass requests for consumer groups on to this one", host)
+        if host in ("127.0.0.1", "::1", "localhost") and self.config.kafka.listen_address[0] not in (
+            "127.0.0.1",
+            "::1",
+            "localhost",
+        ):
+            log.warning(
+                "control.listen is %s: sidecars on other machines can't pass requests for consumer groups on to this "
+                "one",
+                host,
+            )
         for runtime in (self.services.groups, self.services.transactions):
             runtime.control_address = self.config.control.advertised_at(port)
         if self.config.kafka.advertised:
@@ -234,8 +286,12 @@ class Sidecar:
             task.add_done_callback(self._handing_over.discard)
 
     async def _stand_for_transactions(self) -> None:
-        """Somebody has to lead where transactions are, though no client asks: to time out what is open, to complete what is prepared."""
-        if self.partitions.has_open_transactions or await self.admin.topics.is_partitioned(self.services.transactions.topic):
+        """Somebody has to lead where transactions are, though no client asks: to time out what is open, to complete
+        what is prepared.
+        """
+        if self.partitions.has_open_transactions or await self.admin.topics.is_partitioned(
+            self.services.transactions.topic
+        ):
             self.services.transactions.ensure_candidate()
 
     def _hear_of_namespace(self, namespace: str) -> None:

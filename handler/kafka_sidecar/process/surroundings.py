@@ -19,7 +19,9 @@ from kafka_sidecar.pulsar.client import PulsarClient
 class Surroundings:
     client: PulsarClient
     admin: PulsarAdmin
-    coordination_admin: PulsarAdmin  # elections and terms do not wait behind the questions of partitions that are opened
+    coordination_admin: (
+        PulsarAdmin  # elections and terms do not wait behind the questions of partitions that are opened
+    )
     clock: Clock
     new_id: NewId
     new_producer_id: NewProducerId

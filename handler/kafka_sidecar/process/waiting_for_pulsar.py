@@ -21,7 +21,9 @@ SAY_SECONDS: Final = 60.0
 
 
 async def wait_for_pulsar(client: PulsarClient, admin: PulsarAdmin, config: Config, once: bool) -> None:
-    """A pod may start before its cluster. A wrong setting ends the start; a cluster that is not there yet is waited for."""
+    """A pod may start before its cluster. A wrong setting ends the start; a cluster that is not there yet is waited
+    for.
+    """
     loop = asyncio.get_running_loop()
     start = doctor.StartGate(once)
     say_at = loop.time()

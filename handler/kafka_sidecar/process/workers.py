@@ -1,7 +1,8 @@
 """`serve --workers N`: a fleet on one host, a process and a core for each member.
 
-The supervisor serves nobody. It starts the workers, starts one again that has ended, and has all drain when it is to stop. Each worker
-has ports of its own: two processes that write to one partition would make each acknowledgement wait for the tail reader.
+The supervisor serves nobody. It starts the workers, starts one again that has ended, and has all drain when it is to
+stop. Each worker has ports of its own: two processes that write to one partition would make each acknowledgement wait
+for the tail reader.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ RAN_SECONDS: Final = 60.0
 EVERYWHERE: Final = frozenset(("", "0.0.0.0", "::"))  # noqa: S104 - looked for, not listened on
 # A second signal does not wait. One that a terminal or a service manager has sent twice is the first.
 REPEATED_SECONDS: Final = 1.0
-# As `cli` ends where a setting is wrong: it would be wrong the next time too. Once workers have run it is something else, such as a
-# port that is taken, and the others go on.
+# As `cli` ends where a setting is wrong: it would be wrong the next time too. Once workers have run it is something
+# else, such as a port that is taken, and the others go on.
 WRONG_SETTING: Final = 2
 # Of a worker that the system could not start at all (os.EX_OSERR).
 NOT_STARTED: Final = 71
@@ -73,9 +74,15 @@ def check_workers(config: Config, workers: int) -> None:
             "set kafka.advertised to the host and the first port"
         )
     if port == 0:
-        raise ConfigError(f"--workers {workers}: kafka.listen is {config.kafka.listen!r}: give the first port, each worker takes the next")
+        raise ConfigError(
+            f"--workers {workers}: kafka.listen is {config.kafka.listen!r}: give the first port, each worker takes the "
+            "next"
+        )
     if not config.groups.coordinate:
-        raise ConfigError(f"--workers {workers}: groups.coordinate is false, and workers are a fleet, which coordinates: set it to true")
+        raise ConfigError(
+            f"--workers {workers}: groups.coordinate is false, and workers are a fleet, which coordinates: set it to "
+            "true"
+        )
     worker_config(config, workers - 1, workers)
     _check_ports(config, workers)
 
@@ -83,15 +90,20 @@ def check_workers(config: Config, workers: int) -> None:
 def _check_ports(config: Config, workers: int) -> None:
     """Each address takes as many ports as there are workers."""
     addresses = {
-        "kafka.listen": config.kafka.listen, "kafka.external_listen": config.kafka.external_listen,
-        "control.listen": config.control.listen, "telemetry.metrics_listen": config.telemetry.metrics_listen,
-    }  # fmt: skip
+        "kafka.listen": config.kafka.listen,
+        "kafka.external_listen": config.kafka.external_listen,
+        "control.listen": config.control.listen,
+        "telemetry.metrics_listen": config.telemetry.metrics_listen,
+    }
     found = ((name, endpoint_of(address)) for name, address in addresses.items())
-    listening = sorted((endpoint.port, endpoint.host, name) for name, endpoint in found if endpoint is not None and endpoint.port)
+    listening = sorted(
+        (endpoint.port, endpoint.host, name) for name, endpoint in found if endpoint is not None and endpoint.port
+    )
     for (port, host, name), (next_port, next_host, next_name) in combinations(listening, 2):
         if next_port < port + workers and (host == next_host or {host, next_host} & EVERYWHERE):
             raise ConfigError(
-                f"--workers {workers}: {name} takes ports {port} to {port + workers - 1}, and {next_name} begins at {next_port}:"
+                f"--workers {workers}: {name} takes ports {port} to {port + workers - 1}, and {next_name} begins at "
+                f"{next_port}:"
                 " leave room for a port of each worker"
             )
 
@@ -110,11 +122,15 @@ def _shifted(name: str, address: str, number: int) -> str:
 def worker_environment(config: Config, number: int, workers: int) -> dict[str, str]:
     own = worker_config(config, number, workers)
     values = {
-        "KAFKA__NODE_ID": str(own.kafka.node_id), "KAFKA__LISTEN": own.kafka.listen, "KAFKA__ADVERTISED": own.kafka.advertised,
-        "KAFKA__EXTERNAL_LISTEN": own.kafka.external_listen, "KAFKA__EXTERNAL_ADVERTISED": own.kafka.external_advertised,
-        "CONTROL__LISTEN": own.control.listen, "CONTROL__ADVERTISED": own.control.advertised,
+        "KAFKA__NODE_ID": str(own.kafka.node_id),
+        "KAFKA__LISTEN": own.kafka.listen,
+        "KAFKA__ADVERTISED": own.kafka.advertised,
+        "KAFKA__EXTERNAL_LISTEN": own.kafka.external_listen,
+        "KAFKA__EXTERNAL_ADVERTISED": own.kafka.external_advertised,
+        "CONTROL__LISTEN": own.control.listen,
+        "CONTROL__ADVERTISED": own.control.advertised,
         "TELEMETRY__METRICS_LISTEN": own.telemetry.metrics_listen,
-    }  # fmt: skip
+    }
     return {ENV_PREFIX + name: value for name, value in values.items()}
 
 
@@ -147,7 +163,9 @@ class Supervisor:
             for worker in self._workers.values():
                 if worker.returncode is None:
                     with contextlib.suppress(ProcessLookupError):
-                        os.kill(worker.pid, signal.SIGKILL)  # `kill` may take the status before the loop does (bpo-43884)
+                        os.kill(
+                            worker.pid, signal.SIGKILL
+                        )  # `kill` may take the status before the loop does (bpo-43884)
 
     def _stop(self) -> None:
         """Their input ends: however often that is said, and whatever signals reach it besides, it drains once."""
@@ -195,7 +213,9 @@ class Supervisor:
         return await worker.wait()
 
 
-async def supervise(config: Config, workers: int, arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
+async def supervise(
+    config: Config, workers: int, arguments: Sequence[str], environment: Mapping[str, str] = os.environ
+) -> int:
     """`arguments` are those of `serve` without --workers."""
     command = [sys.executable, "-m", "kafka_sidecar", "serve", "--worker", *arguments]
     environments = [{**environment, **worker_environment(config, number, workers)} for number in range(workers)]

@@ -38,8 +38,11 @@ Purpose = Literal["write", "read", "lead", "load"]
 # machine, answers a PING after 4 s and more: giving it up ends every term that is led on it, and puts off the next.
 # No acknowledgement depends on this, for only the one exclusive producer can store anything.
 KEEPALIVE: Final[dict[Purpose, Keepalive]] = {
-    "write": Keepalive(), "read": Keepalive(), "lead": Keepalive(4.0, 12.0), "load": Keepalive(4.0, 12.0),
-}  # fmt: skip
+    "write": Keepalive(),
+    "read": Keepalive(),
+    "lead": Keepalive(4.0, 12.0),
+    "load": Keepalive(4.0, 12.0),
+}
 
 
 class PulsarClient:
@@ -150,25 +153,51 @@ class PulsarClient:
     # --- what is opened on a topic
 
     async def producer(
-        self, topic: str, name: str, events: ProducerEvents, *,
+        self,
+        topic: str,
+        name: str,
+        events: ProducerEvents,
+        *,
         access_mode: int = SHARED,
-        topic_epoch: int | None = None, wait_seconds: float | None = None, purpose: Purpose = "write",
-    ) -> Producer:  # fmt: skip
+        topic_epoch: int | None = None,
+        wait_seconds: float | None = None,
+        purpose: Purpose = "write",
+    ) -> Producer:
         connection = await self._owner(topic, purpose)
         return await Producer.open(
-            connection, topic, name, events, access_mode=access_mode, topic_epoch=topic_epoch, wait_seconds=wait_seconds,
-        )  # fmt: skip
+            connection,
+            topic,
+            name,
+            events,
+            access_mode=access_mode,
+            topic_epoch=topic_epoch,
+            wait_seconds=wait_seconds,
+        )
 
     async def reader(
-        self, topic: str, start: Position | None, events: ConsumerEvents, *, compacted: bool = False, purpose: Purpose = "read"
+        self,
+        topic: str,
+        start: Position | None,
+        events: ConsumerEvents,
+        *,
+        compacted: bool = False,
+        purpose: Purpose = "read",
     ) -> Reader:
         return await Reader.open(await self._owner(topic, purpose), topic, start, events, compacted=compacted)
 
     async def candidate(
-        self, topic: str, subscription: str, name: str, priority: int, events: ConsumerEvents, metadata: dict[bytes, bytes]
+        self,
+        topic: str,
+        subscription: str,
+        name: str,
+        priority: int,
+        events: ConsumerEvents,
+        metadata: dict[bytes, bytes],
     ) -> Reader:
         """A Failover consumer; the one with the lowest priority number is the active one."""
-        return await Reader.join(await self._owner(topic, "lead"), topic, subscription, name, priority, events, metadata)
+        return await Reader.join(
+            await self._owner(topic, "lead"), topic, subscription, name, priority, events, metadata
+        )
 
     async def version_of_owner(self, topic: str) -> str | None:
         """What the broker that serves `topic` says it is; None behind a Pulsar proxy, which says what itself is."""

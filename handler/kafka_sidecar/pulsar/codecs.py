@@ -31,7 +31,9 @@ def decompress(codec: int, data: memoryview, uncompressed_size: int) -> bytes:
     if codec == NONE:
         return bytes(data)
     if uncompressed_size > MAX_UNCOMPRESSED:
-        raise EntryUnreadable(f"an entry that unfolds to {uncompressed_size} bytes is over the limit of {MAX_UNCOMPRESSED}")
+        raise EntryUnreadable(
+            f"an entry that unfolds to {uncompressed_size} bytes is over the limit of {MAX_UNCOMPRESSED}"
+        )
     out = bytearray(uncompressed_size)
     try:
         match codec:

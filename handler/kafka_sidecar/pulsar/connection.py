@@ -87,7 +87,9 @@ class Connection(asyncio.Protocol):
     # --- life
 
     @classmethod
-    async def open(cls, url: str, on_lost: Callable[[Connection], None], proxy_to: str | None, keepalive: Keepalive) -> Connection:
+    async def open(
+        cls, url: str, on_lost: Callable[[Connection], None], proxy_to: str | None, keepalive: Keepalive
+    ) -> Connection:
         """A connection that has shaken hands, or Unavailable."""
         parts = urlsplit(url)
         loop = asyncio.get_running_loop()
@@ -175,7 +177,9 @@ class Connection(asyncio.Protocol):
         if self._heard_at > heard_at:
             self._keep_alive()
         else:
-            self.abort(Unavailable(f"{self.url} did not answer a ping, and was silent for {self._keepalive.patience:.0f} s"))
+            self.abort(
+                Unavailable(f"{self.url} did not answer a ping, and was silent for {self._keepalive.patience:.0f} s")
+            )
 
     # --- asyncio.Protocol
 
@@ -290,7 +294,9 @@ class Connection(asyncio.Protocol):
             raise self._lost
         return await self._await_answer(request_id, self._requests[request_id], seconds)
 
-    async def _await_answer(self, request_id: int, answer: asyncio.Future[BaseCommand], seconds: float | None) -> BaseCommand:
+    async def _await_answer(
+        self, request_id: int, answer: asyncio.Future[BaseCommand], seconds: float | None
+    ) -> BaseCommand:
         try:
             async with asyncio.timeout(seconds):
                 first = await answer

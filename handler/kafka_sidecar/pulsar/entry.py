@@ -27,7 +27,12 @@ class RawEntry:
     __slots__ = ("_message_metadata", "broker_timestamp", "content", "last_index", "metadata", "payload", "position")
 
     def __init__(
-        self, position: Position, last_index: int | None, broker_timestamp: int | None, metadata: bytes, payload: memoryview
+        self,
+        position: Position,
+        last_index: int | None,
+        broker_timestamp: int | None,
+        metadata: bytes,
+        payload: memoryview,
     ) -> None:
         self.position = position
         self.last_index = last_index  # of the LAST message in the entry (PIP-70); None where the broker adds none
@@ -56,7 +61,8 @@ class LogStats(NamedTuple):
     """A partition as the broker's managed ledger describes it."""
 
     ledgers: tuple[LedgerInfo, ...]  # in log order, those without an entry left out
-    empty_ledger: int | None = None  # behind them, if there is one: what is written next stands there, or in a later one
+    # Behind them, if there is one: what is written next stands there, or in a later one
+    empty_ledger: int | None = None
 
     @property
     def first(self) -> Position | None:
@@ -74,7 +80,8 @@ class LogStats(NamedTuple):
     def may_hold(self, position: Position) -> bool:
         """Whether an entry of this position is here, or was added since.
 
-        The number of a ledger is never used again. One that is not here is of a topic that was deleted, or all of it has gone.
+        The number of a ledger is never used again. One that is not here is of a topic that was deleted, or all of it
+        has gone.
         """
         if self.ledgers and self.ledgers[-1].ledger == position.ledger:
             return True
@@ -118,7 +125,9 @@ class CompactionStats(NamedTuple):
     """A partition of a compacted topic as the broker describes it."""
 
     log: LogStats
-    compacted_to: Position | None  # the cursor of compaction, which holds all that stands behind it; None where there is none
+    compacted_to: (
+        Position | None
+    )  # the cursor of compaction, which holds all that stands behind it; None where there is none
     compacted_ledger: int  # that holds what was left of all before; -1 where none is known
     cursors_ledger: int  # the same, as the cursor has it: the broker knows this one when it loads the topic next
     compacted_entries: int
@@ -133,4 +142,8 @@ class CompactionStats(NamedTuple):
     @property
     def is_held(self) -> bool:
         """Whether a finite retention takes nothing that counts, also when its broker has loaded the partition again."""
-        return self.compacted_to is not None and self.compacted_ledger >= 0 and self.compacted_ledger == self.cursors_ledger
+        return (
+            self.compacted_to is not None
+            and self.compacted_ledger >= 0
+            and self.compacted_ledger == self.cursors_ledger
+        )

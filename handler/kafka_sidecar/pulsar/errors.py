@@ -18,7 +18,9 @@ class Unavailable(PulsarError):
 
 
 class Undescribed(Unavailable):
-    """The topic exists, but Pulsar can't describe its log, or that of its first partition: it is being made, or was lost."""
+    """The topic exists, but Pulsar can't describe its log, or that of its first partition: it is being made, or was
+    lost.
+    """
 
 
 class TopicMissing(PulsarError):

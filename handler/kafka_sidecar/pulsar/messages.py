@@ -17,9 +17,11 @@ from kafka_sidecar.errors import EntryUnreadable
 from kafka_sidecar.pulsar.codecs import decompress
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 
-# So many are opened in half a second, in one piece. Zeros unfold to thousands of times what they were; Pulsar's producers batch a thousand.
+# So many are opened in half a second, in one piece. Zeros unfold to thousands of times what they were; Pulsar's
+# producers batch a thousand.
 MAX_MESSAGES: Final = 250_000
-# A property may take six bytes, and as an object many times that. What is parsed in one piece holds the interpreter's lock.
+# A property may take six bytes, and as an object many times that. What is parsed in one piece holds the interpreter's
+# lock.
 MAX_PROPERTIES: Final = 1_000_000
 MAX_PROPERTIES_OF_ONE: Final = 100_000
 MAX_FIELDS: Final = MAX_PROPERTIES_OF_ONE + 1_000  # with all others
@@ -43,16 +45,24 @@ def read_messages(metadata: MessageMetadata, payload: memoryview) -> list[Messag
     data = decompress(metadata.compression, payload, metadata.uncompressed_size)
     if not metadata.HasField("num_messages_in_batch"):
         value = None if metadata.null_value else data
-        return [Message(0, metadata.event_time or metadata.publish_time, key_of(metadata), value, properties_of(metadata))]
+        return [
+            Message(0, metadata.event_time or metadata.publish_time, key_of(metadata), value, properties_of(metadata))
+        ]
     messages = []
     for number, single, value in split_batch(data, metadata.num_messages_in_batch):
         timestamp = single.event_time or metadata.event_time or metadata.publish_time
-        messages.append(Message(number, timestamp, key_of(single), None if single.null_value else value, properties_of(single)))
+        messages.append(
+            Message(number, timestamp, key_of(single), None if single.null_value else value, properties_of(single))
+        )
     return messages
 
 
-def write_batch(messages: Iterable[tuple[bytes, bytes | None]], event_time: int, of_each: tuple[str, bytes] | None = None) -> bytes:
-    """The payload of a batch of keyed messages; one without a value is a tombstone to Pulsar's compaction. `of_each`: a property."""
+def write_batch(
+    messages: Iterable[tuple[bytes, bytes | None]], event_time: int, of_each: tuple[str, bytes] | None = None
+) -> bytes:
+    """The payload of a batch of keyed messages; one without a value is a tombstone to Pulsar's compaction. `of_each`: a
+    property.
+    """
     out = bytearray()
     for key, value in messages:
         single = SingleMessageMetadata(payload_size=len(value or b""), event_time=event_time, null_value=value is None)
@@ -94,7 +104,9 @@ def split_batch(data: bytes, count: int) -> Iterator[tuple[int, SingleMessageMet
 
 
 def metadata_size(data: memoryview, count: int, most: int) -> int | None:
-    """Of all messages of a batch that is not compressed, up to where it is broken; None where it is more than so many bytes."""
+    """Of all messages of a batch that is not compressed, up to where it is broken; None where it is more than so many
+    bytes.
+    """
     at = total = 0
     try:
         for _ in range(count):

@@ -1,4 +1,6 @@
-"""Pulsar as internal topics and their coordinators use it. `PulsarClient` and `PulsarAdmin` are this; a simulation has its own."""
+"""Pulsar as internal topics and their coordinators use it. `PulsarClient` and `PulsarAdmin` are this; a simulation has
+its own.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,32 @@ class Client(Protocol):
     """Every call may raise PulsarError."""
 
     async def producer(
-        self, topic: str, name: str, events: ProducerEvents, *, access_mode: int = SHARED, wait_seconds: float | None = None,
+        self,
+        topic: str,
+        name: str,
+        events: ProducerEvents,
+        *,
+        access_mode: int = SHARED,
+        wait_seconds: float | None = None,
         purpose: Purpose = "write",
-    ) -> BatchProducer: ...  # fmt: skip
+    ) -> BatchProducer: ...
     async def reader(
-        self, topic: str, start: Position | None, events: ConsumerEvents, *, compacted: bool = False, purpose: Purpose = "read"
+        self,
+        topic: str,
+        start: Position | None,
+        events: ConsumerEvents,
+        *,
+        compacted: bool = False,
+        purpose: Purpose = "read",
     ) -> EntryReader: ...
     async def candidate(
-        self, topic: str, subscription: str, name: str, priority: int, events: ConsumerEvents, metadata: dict[bytes, bytes]
+        self,
+        topic: str,
+        subscription: str,
+        name: str,
+        priority: int,
+        events: ConsumerEvents,
+        metadata: dict[bytes, bytes],
     ) -> Candidate:
         """A Failover consumer; the one with the lowest priority number is the active one."""
         ...

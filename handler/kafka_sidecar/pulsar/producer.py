@@ -24,11 +24,21 @@ WAIT_FOR_EXCLUSIVE: Final = 2
 
 
 class Producer:
-    __slots__ = ("_command", "_connection", "_events", "_id", "_metadata", "_open", "_varied", "_varying", "name", "topic", "topic_epoch")
+    __slots__ = (
+        "_command",
+        "_connection",
+        "_events",
+        "_id",
+        "_metadata",
+        "_open",
+        "_varied",
+        "_varying",
+        "name",
+        "topic",
+        "topic_epoch",
+    )
 
-    def __init__(
-        self, connection: Connection, topic: str, name: str, events: ProducerEvents
-    ) -> None:  # fmt: skip
+    def __init__(self, connection: Connection, topic: str, name: str, events: ProducerEvents) -> None:
         self.topic = topic
         self.name = name
         self.topic_epoch: int | None = None
@@ -47,10 +57,16 @@ class Producer:
 
     @classmethod
     async def open(
-        cls, connection: Connection, topic: str, name: str, events: ProducerEvents, *,
-        access_mode: int = SHARED, topic_epoch: int | None = None,
+        cls,
+        connection: Connection,
+        topic: str,
+        name: str,
+        events: ProducerEvents,
+        *,
+        access_mode: int = SHARED,
+        topic_epoch: int | None = None,
         wait_seconds: float | None = None,
-    ) -> Producer:  # fmt: skip
+    ) -> Producer:
         producer = cls(connection, topic, name, events)
         connection.producers[producer._id] = producer
         command = BaseCommand(type=Type.PRODUCER)
@@ -81,11 +97,17 @@ class Producer:
         return self._connection.max_message_size
 
     def send(
-        self, sequence: int, count: int, fields: bytes, payload: bytes | bytearray, varying: tuple[bytes, bytes] | None = None
+        self,
+        sequence: int,
+        count: int,
+        fields: bytes,
+        payload: bytes | bytearray,
+        varying: tuple[bytes, bytes] | None = None,
     ) -> None:
         """Write one entry that takes `count` indexes.
 
-        `fields` are those of its MessageMetadata that say how to read it, encoded; `varying` is one more property of it.
+        `fields` are those of its MessageMetadata that say how to read it, encoded; `varying` is one more property of
+        it.
         """
         if not self._open:
             raise Unavailable(f"the producer on {self.topic} is closed")
@@ -99,7 +121,9 @@ class Producer:
             self._varying.key, self._varying.value = varying
         metadata.sequence_id = sequence
         metadata.publish_time = time.time_ns() // 1_000_000
-        self._connection.write(encode_send(self._command.SerializeToString(), metadata.SerializeToString() + fields, payload), payload)
+        self._connection.write(
+            encode_send(self._command.SerializeToString(), metadata.SerializeToString() + fields, payload), payload
+        )
 
     def send_batch(self, sequence: int, count: int, payload: bytes) -> None:
         """Write one entry that holds `count` messages of Pulsar's own (see `messages.write_batch`)."""

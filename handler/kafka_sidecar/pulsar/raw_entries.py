@@ -20,18 +20,19 @@ LONGEST_SECONDS: Final = 80.0
 MOST_PLACES: Final = 64
 # Entries on their way at a time: those behind the one that is looked for come in vain.
 PERMITS: Final = 32
-# They wait here while one is looked into, so there are fewer where they are large. How large they are is known when some have come.
+# They wait here while one is looked into, so there are fewer where they are large. How large they are is known when
+# some have come.
 AHEAD_BYTES: Final = 16 * 1024 * 1024
 FIRST_PERMITS: Final = 16
 
 
 class Patience:
-    """What readers of one log learn for those behind them: how large entries are, and how long a reader may bring nothing before it is
-    opened again.
+    """What readers of one log learn for those behind them: how large entries are, and how long a reader may bring
+    nothing before it is opened again.
 
-    The broker may have forgotten it. Or its data lies in slow storage, and a new reader waits from the start. So a reader that waited in
-    vain at an entry lets the next one wait twice as long at that entry. When the entry comes, readers may wait as long at other entries.
-    All wait less again when readers begin faster.
+    The broker may have forgotten it. Or its data lies in slow storage, and a new reader waits from the start. So a
+    reader that waited in vain at an entry lets the next one wait twice as long at that entry. When the entry comes,
+    readers may wait as long at other entries. All wait less again when readers begin faster.
     """
 
     __slots__ = ("_in_vain", "_least", "_most", "_usual", "delays", "entry_bytes")
@@ -112,7 +113,11 @@ class _Permits:
 
     @property
     def _wanted(self) -> int:
-        return min(self._most, FIRST_PERMITS) if self._size is None else max(1, min(self._most, int(AHEAD_BYTES / self._size)))
+        return (
+            min(self._most, FIRST_PERMITS)
+            if self._size is None
+            else max(1, min(self._most, int(AHEAD_BYTES / self._size)))
+        )
 
     def more(self, entry: RawEntry) -> int:
         """To be granted when this entry has been taken."""
@@ -152,8 +157,12 @@ class HasReader(Protocol):
     async def reader(self, start: Position | None, events: ConsumerEvents) -> TakesPermits: ...
 
 
-async def raw_entries_from(log_: HasReader, start: Position | None, permits: int = PERMITS) -> AsyncGenerator[RawEntry, None]:
-    """Entries from `start` on, without an end: the caller knows where to stop. Silence is a failure, never an answer."""
+async def raw_entries_from(
+    log_: HasReader, start: Position | None, permits: int = PERMITS
+) -> AsyncGenerator[RawEntry, None]:
+    """Entries from `start` on, without an end: the caller knows where to stop. Silence is a failure, never an
+    answer.
+    """
     events = _Queue()
     reader = await log_.reader(start, events)
     try:

@@ -42,7 +42,13 @@ class Reader:
 
     @classmethod
     async def open(
-        cls, connection: Connection, topic: str, start: Position | None, events: ConsumerEvents, *, compacted: bool = False
+        cls,
+        connection: Connection,
+        topic: str,
+        start: Position | None,
+        events: ConsumerEvents,
+        *,
+        compacted: bool = False,
     ) -> Reader:
         """A reader from `start` on, or from the earliest entry there is. Nothing comes before `grant`.
 
@@ -62,9 +68,15 @@ class Reader:
 
     @classmethod
     async def join(
-        cls, connection: Connection, topic: str, subscription: str, name: str, priority: int, events: ConsumerEvents,
+        cls,
+        connection: Connection,
+        topic: str,
+        subscription: str,
+        name: str,
+        priority: int,
+        events: ConsumerEvents,
         metadata: dict[bytes, bytes],
-    ) -> Reader:  # fmt: skip
+    ) -> Reader:
         """A Failover consumer: `on_active` tells whenever the election changes."""
         reader = cls(connection, topic, events)
         command = reader._subscribe(subscription, _FAILOVER)
@@ -109,7 +121,9 @@ class Reader:
         self._connection.flush()  # the broker is idle meanwhile, and there may be much to do before this turn is over
 
     def skip_to(self, position: Position) -> None:
-        """Go on behind this entry. A cumulative acknowledgement moves the read position of a reader's cursor forward."""
+        """Go on behind this entry. A cumulative acknowledgement moves the read position of a reader's cursor
+        forward.
+        """
         if self._open:
             command = BaseCommand(type=Type.ACK)
             command.ack.consumer_id = self._id

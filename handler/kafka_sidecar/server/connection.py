@@ -2,8 +2,9 @@
 
 Requests are begun in the order they come, many may be in flight, and answers leave in the order of
 the requests. Reading stops while the client takes no answers, while too many of its requests are
-in flight, and while the process has no bytes to spare (`connection_state` has the rest). A request that changes something runs to its end
-also when its client goes: until then the connection counts as one of the listener's, which bounds how much of that there can be.
+in flight, and while the process has no bytes to spare (`connection_state` has the rest). A request that changes
+something runs to its end also when its client goes: until then the connection counts as one of the listener's, which
+bounds how much of that there can be.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ MAX_IN_WORK: Final = 128
 RESUME_IN_WORK: Final = 64
 # A client on a slow link moves more often; one that was stopped may come back, but not at others' expense.
 STALLED_SECONDS: Final = 10.0
-# Bytes: so many a second of a request, and of answers within those seconds. A slower client does not move, when others wait.
+# Bytes: so many a second of a request, and of answers within those seconds. A slower client does not move, when others
+# wait.
 LEAST_RATE: Final = 64 * 1024
 # How long a client that gets the end may take to end too.
 FAREWELL_SECONDS: Final = 1.0
@@ -55,7 +57,18 @@ Dispatch = Callable[["KafkaConnection", memoryview], BegunRequest]
 class _Slot:
     """A place in the order of answers."""
 
-    __slots__ = ("abandoned", "answer", "answer_size", "begun", "handled", "orphaned", "ready", "ready_at", "size", "task")
+    __slots__ = (
+        "abandoned",
+        "answer",
+        "answer_size",
+        "begun",
+        "handled",
+        "orphaned",
+        "ready",
+        "ready_at",
+        "size",
+        "task",
+    )
 
     def __init__(self, handled: BegunRequest, size: int, begun: float) -> None:
         self.handled = handled
@@ -124,9 +137,14 @@ class KafkaConnection(asyncio.Protocol):
         """What an operator wants to know of one that does not end."""
         slots = list(self._slots)
         since = (
-            f"{slots[0].handled.api} has had no answer for {self._loop.time() - slots[0].begun:.1f} s" if slots else "it has all answers"
+            f"{slots[0].handled.api} has had no answer for {self._loop.time() - slots[0].begun:.1f} s"
+            if slots
+            else "it has all answers"
         )
-        return f"{self.peer or 'a client'} ({self._state.name.lower()}, {len(slots)} requests, {self._orphans} go on without it): {since}"
+        return (
+            f"{self.peer or 'a client'} ({self._state.name.lower()}, {len(slots)} requests, {self._orphans} go on "
+            f"without it): {since}"
+        )
 
     @property
     def round_trip(self) -> float:
@@ -157,7 +175,9 @@ class KafkaConnection(asyncio.Protocol):
         self._give_back(self._answer_bytes)
         slots, self._slots = self._slots, deque()
         for slot in slots:
-            has_ended = slot.task is not None and slot.task.done()  # perhaps in an error, for which the connection was closed
+            has_ended = (
+                slot.task is not None and slot.task.done()
+            )  # perhaps in an error, for which the connection was closed
             if slot.ready or has_ended or slot.handled.ends_with_client:
                 slot.abandoned = True
                 if slot.task is not None:
@@ -219,9 +239,12 @@ class KafkaConnection(asyncio.Protocol):
         if self._transport is None or self._state is ConnectionState.LEAVING:
             return
         pause = (
-            self._waiting_for_budget or self._client_is_slow or self._state is not ConnectionState.SERVING or bool(self._backlog)
+            self._waiting_for_budget
+            or self._client_is_slow
+            or self._state is not ConnectionState.SERVING
+            or bool(self._backlog)
             or len(self._slots) >= MAX_IN_WORK
-        )  # fmt: skip
+        )
         if pause and not self._paused:
             self._transport.pause_reading()
             self.refused.pause(self._loop.time())
@@ -274,7 +297,9 @@ class KafkaConnection(asyncio.Protocol):
         failure = None if task.cancelled() else task.exception()
         if failure is not None:
             metrics.INTERNAL_ERRORS.labels("request").inc()
-            log.error("a %s request of %s ended in an error of the sidecar", slot.handled.api, self.peer, exc_info=failure)
+            log.error(
+                "a %s request of %s ended in an error of the sidecar", slot.handled.api, self.peer, exc_info=failure
+            )
             self.abort()
         if not task.cancelled() and failure is None:
             self._finish(slot, task.result())
@@ -321,8 +346,12 @@ class KafkaConnection(asyncio.Protocol):
             if slot.ready_at and now - slot.ready_at > LATE_SECONDS and before is not None:
                 limited.warning(
                     "an answer to %s of %s waited for %.1f s behind one to %s, which took %.1f s",
-                    slot.handled.api, self.peer, now - slot.ready_at, before.handled.api, now - before.begun,
-                )  # fmt: skip
+                    slot.handled.api,
+                    self.peer,
+                    now - slot.ready_at,
+                    before.handled.api,
+                    now - before.begun,
+                )
             else:
                 before = slot
             if self._answer_bytes:
@@ -408,8 +437,8 @@ class KafkaConnection(asyncio.Protocol):
     def _take_leave(self) -> None:
         """Send the end, and drop what still comes until the client has ended too.
 
-        A socket that is closed with unread requests sends a reset instead, which takes back answers that are on their way: a client
-        would send again what was appended.
+        A socket that is closed with unread requests sends a reset instead, which takes back answers that are on their
+        way: a client would send again what was appended.
         """
         if self._transport is None:
             return

@@ -4,8 +4,8 @@
     draining ──▶ leaving
     leaving ──▶ the end
 
-Draining it begins no request, and answers those that it has begun. Leaving it has sent its end, and drops what still comes until the
-client has ended too. A connection may be cut in each of them.
+Draining it begins no request, and answers those that it has begun. Leaving it has sent its end, and drops what still
+comes until the client has ended too. A connection may be cut in each of them.
 """
 
 from __future__ import annotations

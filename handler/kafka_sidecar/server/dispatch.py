@@ -40,7 +40,9 @@ def _route(key: int, version: int) -> Route | None:
 
 
 class RoutedRequest:
-    """A BegunRequest, answered by the handler of its API. The first four bytes of its answer are the size, filled in last."""
+    """A BegunRequest, answered by the handler of its API. The first four bytes of its answer are the size, filled in
+    last.
+    """
 
     __slots__ = ("_correlation_id", "_route", "answer")
 
@@ -76,7 +78,9 @@ class Dispatcher:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
 
-    def __call__(self, client: Client, frame: memoryview, *, forwarded: bool = False, by_0_2: bool = False) -> BegunRequest:
+    def __call__(
+        self, client: Client, frame: memoryview, *, forwarded: bool = False, by_0_2: bool = False
+    ) -> BegunRequest:
         if bytes(frame[:2]) == PRODUCE and not forwarded:
             ordinary = begin_ordinary(client.services, client, frame)
             if ordinary is not None:
@@ -103,5 +107,6 @@ class Dispatcher:
         if api is None:
             raise ProtocolError(f"API {header.api_key} is not supported (client {header.client_id!r})")
         raise ProtocolError(
-            f"{api.name} version {header.api_version} is not supported, only {api.lowest} to {api.highest} (client {header.client_id!r})"
+            f"{api.name} version {header.api_version} is not supported, only {api.lowest} to {api.highest} (client "
+            f"{header.client_id!r})"
         )

@@ -121,14 +121,19 @@ class Listener:
         self._awake.beat()
 
     def _stood_still(self) -> None:
-        log.warning("this process has stood still: its %d connections are ended, their clients ask again", len(self._connections))
+        log.warning(
+            "this process has stood still: its %d connections are ended, their clients ask again",
+            len(self._connections),
+        )
         self._awake.wake()
         for connection in list(self._connections):
             connection.drain()  # what was begun before is answered, and what stands unread is dropped
 
     def tell_again(self, node_id: int) -> None:
         """A node is there again. Clients that got Metadata meanwhile hear of it when they connect again."""
-        self._to_hear_of_a_node.update((one, node_id) for one in self._connections if _knows_too_few_nodes(one, node_id))
+        self._to_hear_of_a_node.update(
+            (one, node_id) for one in self._connections if _knows_too_few_nodes(one, node_id)
+        )
         self._telling.start()
 
     async def _tell_again(self) -> None:
@@ -148,7 +153,10 @@ class Listener:
             stalled = wanted and connection.has_stalled(now)
             if stalled:
                 metrics.STALLED.inc()
-                limited.warning("closing the connection of %s: it holds bytes that others wait for, and does not move", connection.peer)
+                limited.warning(
+                    "closing the connection of %s: it holds bytes that others wait for, and does not move",
+                    connection.peer,
+                )
             if stalled or now - connection.last_active > self._idle_seconds:
                 connection.abort()  # a close would wait for a client that takes nothing any more
 

@@ -128,7 +128,9 @@ class Mirror:
         self._task.start()
 
     def deleted(self, group: str, partitions: Sequence[str]) -> None:
-        """A client has deleted what a group had committed: its subscriptions go, but for those that Pulsar clients use."""
+        """A client has deleted what a group had committed: its subscriptions go, but for those that Pulsar clients
+        use.
+        """
         if self.wants(group) and partitions:
             task = asyncio.create_task(self._delete(group, partitions))
             self._deletions.add(task)
@@ -167,7 +169,10 @@ class Mirror:
             if committed is None:  # deleted since
                 return
             try:
-                if committed.topic_id is not None and await self._topics.topic_id(committed.topic) != committed.topic_id:
+                if (
+                    committed.topic_id is not None
+                    and await self._topics.topic_id(committed.topic) != committed.topic_id
+                ):
                     self._done(subscription, committed)  # it was committed of another topic, which had this name
                     return
                 await self.move(subscription, committed.offset)
@@ -177,13 +182,22 @@ class Mirror:
             except Exception as error:
                 if not isinstance(error, PulsarError):
                     metrics.INTERNAL_ERRORS.labels("mirroring").inc()
-                    limited.exception("the subscription %s of %s could not be moved", subscription.group, subscription.partition)
+                    limited.exception(
+                        "the subscription %s of %s could not be moved", subscription.group, subscription.partition
+                    )
                 if subscription not in self._behind:
-                    log.warning("the subscription %s of %s follows its group later: %s", subscription.group, subscription.partition, error)
+                    log.warning(
+                        "the subscription %s of %s follows its group later: %s",
+                        subscription.group,
+                        subscription.partition,
+                        error,
+                    )
                 self._behind.add(subscription)
             else:
                 if self._done(subscription, committed):
-                    log.info("the subscription %s of %s follows its group again", subscription.group, subscription.partition)
+                    log.info(
+                        "the subscription %s of %s follows its group again", subscription.group, subscription.partition
+                    )
 
     def _done(self, subscription: Subscription, committed: Committed) -> bool:
         """Nothing is left to do for this commit. Whether something had failed before."""

@@ -9,9 +9,13 @@ ROOT: Final = "root"
 PACKAGE: Final = "kafka_sidecar"
 # LogLevelConfig.VALID_LOG_LEVELS; Python has no finer one than DEBUG.
 LEVELS: Final = {
-    "FATAL": logging.CRITICAL, "ERROR": logging.ERROR, "WARN": logging.WARNING, "INFO": logging.INFO, "DEBUG": logging.DEBUG,
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
     "TRACE": logging.DEBUG,
-}  # fmt: skip
+}
 
 
 def loggers() -> dict[str, str]:

@@ -36,4 +36,6 @@ class LoopLag:
     def observe(self, lag: float) -> None:
         self._samples.append(lag)
         if lag > LATE_SECONDS:
-            log.warning("the event loop was %.1f s late: this process had no processor, or something held it for so long", lag)
+            log.warning(
+                "the event loop was %.1f s late: this process had no processor, or something held it for so long", lag
+            )

@@ -53,8 +53,8 @@ class NotStarted(SidecarError):
 class PulsarKafkaContainer:
     """A Pulsar that Kafka clients use: `start` and `stop`, or `with`.
 
-    `settings` are the sidecar's, as in `kafka__entry_format="pulsar"`; `broker_settings` are Pulsar's. Topics are made when they are
-    named, as by the Kafka that tests are used to, unless the settings say otherwise.
+    `settings` are the sidecar's, as in `kafka__entry_format="pulsar"`; `broker_settings` are Pulsar's. Topics are made
+    when they are named, as by the Kafka that tests are used to, unless the settings say otherwise.
     """
 
     def __init__(
@@ -88,7 +88,9 @@ class PulsarKafkaContainer:
                     break
                 except Exception as error:
                     self._remove_containers()
-                    if not left or not any(taken in str(error) for taken in ("port is already allocated", "address already in use")):
+                    if not left or not any(
+                        taken in str(error) for taken in ("port is already allocated", "address already in use")
+                    ):
                         raise
             self._wait()
         except BaseException:
@@ -105,7 +107,9 @@ class PulsarKafkaContainer:
     def __enter__(self) -> PulsarKafkaContainer:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     # --- where it is
@@ -155,13 +159,16 @@ class PulsarKafkaContainer:
 
     def logs(self) -> str:
         """The ends of both logs."""
-        return "\n".join(_log_of(name, container) for name, container in (("Pulsar", self._pulsar), ("sidecar", self._sidecar)))
+        return "\n".join(
+            _log_of(name, container) for name, container in (("Pulsar", self._pulsar), ("sidecar", self._sidecar))
+        )
 
     # --- how it starts
 
     def _start_both(self, network: Network) -> None:
         kafka_port, pulsar_port, admin_port = self._ports
-        # A client that comes to the port of a listener gets its addresses. The broker's own clients come to the internal one.
+        # A client that comes to the port of a listener gets its addresses. The broker's own clients come to the
+        # internal one.
         listeners = {
             "advertisedListeners": f"network:pulsar://{PULSAR}:6650,host:pulsar://{self._host}:{pulsar_port}",
             "bindAddresses": f"host:pulsar://0.0.0.0:{HOST_PULSAR_PORT}",
@@ -175,15 +182,21 @@ class PulsarKafkaContainer:
         self._pulsar = pulsar.with_command(["bash", "-c", apply])
         self._pulsar.start()
         given = {
-            "pulsar__url": f"pulsar://{PULSAR}:6650", "pulsar__admin_url": f"http://{PULSAR}:8080",
+            "pulsar__url": f"pulsar://{PULSAR}:6650",
+            "pulsar__admin_url": f"http://{PULSAR}:8080",
             "kafka__advertised": f"{KAFKA}:{KAFKA_PORT}",
-            "kafka__external_listen": f"0.0.0.0:{HOST_KAFKA_PORT}", "kafka__external_advertised": self.get_bootstrap_server(),
-            "groups__initial_rebalance_delay_ms": 0, "kafka__auto_create_topics": True, **self._settings,
-        }  # fmt: skip
+            "kafka__external_listen": f"0.0.0.0:{HOST_KAFKA_PORT}",
+            "kafka__external_advertised": self.get_bootstrap_server(),
+            "groups__initial_rebalance_delay_ms": 0,
+            "kafka__auto_create_topics": True,
+            **self._settings,
+        }
         sidecar = DockerContainer(self.image).with_network(network).with_network_aliases(KAFKA)
         sidecar = sidecar.with_bind_ports(HOST_KAFKA_PORT, kafka_port).with_kwargs(read_only=True)
         for name, value in given.items():
-            sidecar = sidecar.with_env(f"KAFKA_SIDECAR_{name.upper()}", str(value).lower() if isinstance(value, bool) else str(value))
+            sidecar = sidecar.with_env(
+                f"KAFKA_SIDECAR_{name.upper()}", str(value).lower() if isinstance(value, bool) else str(value)
+            )
         self._sidecar = sidecar
         self._sidecar.start()
 
@@ -201,7 +214,9 @@ class PulsarKafkaContainer:
         if any(_state(one) != "running" for one in (self._pulsar, self._sidecar)):
             raise self._not_started("a container has ended")
         try:
-            code, _ = self._sidecar.exec(["kafka-sidecar", "ctl", "health", "ready", "--address", f"127.0.0.1:{CONTROL_PORT}"])
+            code, _ = self._sidecar.exec(
+                ["kafka-sidecar", "ctl", "health", "ready", "--address", f"127.0.0.1:{CONTROL_PORT}"]
+            )
         except APIError:  # it ends just now
             return False
         return bool(code == 0)

@@ -43,7 +43,8 @@ GROWN_SECONDS: Final = 40.0
 MOST_NEIGHBOURS: Final = 100
 # For so long nothing is opened for a topic that was deleted, unless it is seen to be there again.
 GONE_SECONDS: Final = 60.0
-# How long a topic counts as deleted before a client's request makes the sidecar look again: somebody may have created it again.
+# How long a topic counts as deleted before a client's request makes the sidecar look again: somebody may have created
+# it again.
 AGAIN_SECONDS: Final = 2.0
 # Clients go on asking for a few of them; more would be somebody guessing names.
 MAX_GONE: Final = 1_000
@@ -87,13 +88,16 @@ class _Gone(NamedTuple):
 
 
 class Catalog:
-    def __init__(self, admin: PulsarAdmin, names: TopicNames, clock: Callable[[], float], replication: Replication | None = None) -> None:
+    def __init__(
+        self, admin: PulsarAdmin, names: TopicNames, clock: Callable[[], float], replication: Replication | None = None
+    ) -> None:
         self.names = names
         self._replication = replication  # None for those who make no topics
         self._admin = admin
         self._clock = clock
         self._grown: dict[TopicName, float] = {}  # when that was seen
-        self.forgotten = 0  # so many topics were forgotten up to now: what was found out before may be about another topic
+        # So many topics were forgotten up to now: what was found out before may be about another topic
+        self.forgotten = 0
         self._topics: OrderedDict[TopicName, Topic] = OrderedDict()
         self._by_id: dict[uuid.UUID, TopicName] = {}
         self._gone: OrderedDict[TopicName, _Gone] = OrderedDict()
@@ -110,7 +114,9 @@ class Catalog:
         self._without_partitions: dict[str, tuple[float, list[str]]] = {}  # by namespace, and when it was asked
         self._looking: dict[TopicName, asyncio.Future[Topic]] = {}
         self.listing = Listing(self, clock)
-        self._neighbours: dict[str, None] = {}  # further namespaces: ids that clients of sidecars there name are of their topics
+        self._neighbours: dict[
+            str, None
+        ] = {}  # further namespaces: ids that clients of sidecars there name are of their topics
         # What to do when what is asked of a topic's records may have changed.
         self.on_record_configs: Callable[[Topic], None] = lambda _: None
         self._cluster_id: str | None = None
@@ -186,7 +192,9 @@ class Catalog:
         return None if topic_id is None else self._by_id.get(topic_id)
 
     async def find(self, name: TopicName, *, fresh: bool = False) -> Topic:
-        """A topic as it is now, or TopicMissing. Those who ask for the same at a time share the answer, but for a `fresh` one."""
+        """A topic as it is now, or TopicMissing. Those who ask for the same at a time share the answer, but for a
+        `fresh` one.
+        """
         topic = None if fresh else self.known(name, FRESH_SECONDS)
         if topic is not None:
             return topic
@@ -221,7 +229,9 @@ class Catalog:
             if not partitioned and index:
                 return False
             log_ = name.partition(index) if partitioned else name.pulsar
-            return log_ in await self._logs_in.call_after(f"{name.tenant}/{name.namespace}", partial(self._look_at_logs, name))
+            return log_ in await self._logs_in.call_after(
+                f"{name.tenant}/{name.namespace}", partial(self._look_at_logs, name)
+            )
         except TopicMissing:
             return False
 
@@ -243,7 +253,11 @@ class Catalog:
 
     def has_neighbour(self, namespace: str) -> None:
         """A sidecar that has this namespace for its own passes requests on to this one."""
-        if namespace not in self._neighbours and namespace not in self.names.listed_namespaces and len(self._neighbours) < MOST_NEIGHBOURS:
+        if (
+            namespace not in self._neighbours
+            and namespace not in self.names.listed_namespaces
+            and len(self._neighbours) < MOST_NEIGHBOURS
+        ):
             self._neighbours[namespace] = None
             self.ids.forget_unknown()
 
@@ -266,7 +280,9 @@ class Catalog:
         return skipped_of((topic or await self._admin.topics.describe(name.pulsar)).properties, partition)
 
     async def skip(self, name: TopicName, partition: int, position: Position, offset: int) -> None:
-        """Let an entry that can't be read be passed over, by every sidecar. Refused where Pulsar keeps no property for it."""
+        """Let an entry that can't be read be passed over, by every sidecar. Refused where Pulsar keeps no property for
+        it.
+        """
         properties = (await self._admin.topics.describe(name.pulsar)).properties
         try:
             one_more = skipping(properties, partition, position, offset)
@@ -282,11 +298,15 @@ class Catalog:
             return partition
         name, _ = found
         topic = self._topics.get(name)
-        partitioned = topic.partitioned if topic is not None else (await self._admin.topics.describe(name.pulsar)).partitions > 0
+        partitioned = (
+            topic.partitioned if topic is not None else (await self._admin.topics.describe(name.pulsar)).partitions > 0
+        )
         return partition if partitioned else name.pulsar
 
     async def look_at_all(self, pulsar_topics: Iterable[str]) -> None:
-        """Those in use: clients that have what they need do not ask for them, and their configs or what they are may change."""
+        """Those in use: clients that have what they need do not ask for them, and their configs or what they are may
+        change.
+        """
         for topic in pulsar_topics:
             name = self.names.from_pulsar(topic)
             if name is not None:
@@ -294,7 +314,9 @@ class Catalog:
                     await self.look_at(name)
 
     async def sizes(self, name: TopicName) -> dict[int, int]:
-        """Bytes that Pulsar stores for each partition, what is offloaded included. TopicMissing where there is no such topic."""
+        """Bytes that Pulsar stores for each partition, what is offloaded included. TopicMissing where there is no such
+        topic.
+        """
         if not (await self.find(name)).partitioned:
             return {0: int((await self._admin.topics.stats(name.pulsar)).get("storageSize", 0))}
         stats = await self._admin.topics.partition_stats(name.pulsar)
@@ -331,7 +353,9 @@ class Catalog:
             return []
 
     async def _unpartitioned(self, namespace: str) -> list[str]:
-        """The topics of a namespace without partitions, as they were a moment ago: they are listed with all partitions of the others."""
+        """The topics of a namespace without partitions, as they were a moment ago: they are listed with all partitions
+        of the others.
+        """
         known = self._without_partitions.get(namespace)
         if known is None or self._clock() - known[0] > UNPARTITIONED_SECONDS:
             asked_at = self._clock()
@@ -339,7 +363,10 @@ class Catalog:
                 everything = await self._admin.topics.logs(namespace)
             except (TopicMissing, NotPermitted):  # the other list says so
                 return []
-            known = self._without_partitions[namespace] = (asked_at, [topic for topic in everything if split_partition_name(topic) is None])
+            known = self._without_partitions[namespace] = (
+                asked_at,
+                [topic for topic in everything if split_partition_name(topic) is None],
+            )
         return known[1]
 
     async def _internal(self) -> set[TopicName]:
@@ -375,7 +402,8 @@ class Catalog:
 
     async def listed(self, namespace: str) -> Mapping[str, str]:
         """The names of all topics, by the text that a regular expression has to match: internal ones too
-        (GroupMetadataManager.refreshRegularExpressions). Of another namespace than the sidecar's own, by their short names there.
+        (GroupMetadataManager.refreshRegularExpressions). Of another namespace than the sidecar's own, by their short
+        names there.
         """
         if namespace == self.names.default_namespace:
             return {name: name for name in map(self.names.kafka, await self.list_names())}
@@ -389,11 +417,15 @@ class Catalog:
     def canonical(self, name: str) -> str:
         return self.names.canonical(name)
 
-    async def create(self, name: TopicName, partitions: int, properties: Mapping[str, str] = MappingProxyType({})) -> Topic:
+    async def create(
+        self, name: TopicName, partitions: int, properties: Mapping[str, str] = MappingProxyType({})
+    ) -> Topic:
         await self.make(name, partitions, properties)
         return await self.find_new(name)
 
-    async def make(self, name: TopicName, partitions: int, properties: Mapping[str, str] = MappingProxyType({})) -> None:
+    async def make(
+        self, name: TopicName, partitions: int, properties: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         async with self._creations:
             await self._make(name, partitions, properties)
 
@@ -411,12 +443,16 @@ class Catalog:
         if ENTRY_FORMAT not in properties and not name.internal and await self._is_replicated(name):
             with contextlib.suppress(Refused):  # by a broker that keeps no properties
                 # The other cluster can read this format.
-                await self._admin.topics.create_topic(name.pulsar, partitions, {**properties, ENTRY_FORMAT: PULSAR_FORMAT})
+                await self._admin.topics.create_topic(
+                    name.pulsar, partitions, {**properties, ENTRY_FORMAT: PULSAR_FORMAT}
+                )
                 return
         await self._admin.topics.create_topic(name.pulsar, partitions, properties)
 
     async def _is_replicated(self, name: TopicName) -> bool:
-        return self._replication is not None and await self._replication.is_namespace_replicated(f"{name.tenant}/{name.namespace}")
+        return self._replication is not None and await self._replication.is_namespace_replicated(
+            f"{name.tenant}/{name.namespace}"
+        )
 
     async def create_if_missing(self, name: TopicName, partitions: int) -> Topic:
         """Make a topic that many clients may ask for at once: they share one attempt."""
@@ -431,7 +467,15 @@ class Catalog:
     async def close(self) -> None:
         """Topics that are being made are made; nobody waits for the other questions any more."""
         await self._creating.finished(CLOSE_SECONDS)
-        for shared in (self.lost, self.ids, self._creating, self._finding, self._name_listing, self._cluster_lookups, self._logs_in):
+        for shared in (
+            self.lost,
+            self.ids,
+            self._creating,
+            self._finding,
+            self._name_listing,
+            self._cluster_lookups,
+            self._logs_in,
+        ):
             await shared.close()
 
     async def delete(self, name: TopicName, *, partitioned: bool) -> None:
@@ -442,13 +486,16 @@ class Catalog:
     async def unmake(self, name: TopicName) -> None:
         """Delete a topic that was made a moment ago. While a client is connected to it, it is Refused, and stays.
 
-        Without an answer nothing is mended: Pulsar may still be deleting, and would leave the partitions that are made meanwhile.
+        Without an answer nothing is mended: Pulsar may still be deleting, and would leave the partitions that are made
+        meanwhile.
         """
         try:
             await self._admin.topics.delete_unused_topic(name.pulsar)
         except Refused:
             with contextlib.suppress(PulsarError):
-                await self._admin.topics.create_missing_partitions(name.pulsar)  # some may have gone before the one that is in use
+                await self._admin.topics.create_missing_partitions(
+                    name.pulsar
+                )  # some may have gone before the one that is in use
             raise
         self.gone(name)
 

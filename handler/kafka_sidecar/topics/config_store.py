@@ -22,7 +22,11 @@ AT_ONCE: Final = 4
 # Brokers learn of a policy by a topic of their own, within some tens of milliseconds.
 SEEN_SECONDS: Final = 5.0
 LOOK_AGAIN_SECONDS: Final = 0.02
-_QUORUM_SETTINGS: Final = ("managedLedgerDefaultEnsembleSize", "managedLedgerDefaultWriteQuorum", "managedLedgerDefaultAckQuorum")
+_QUORUM_SETTINGS: Final = (
+    "managedLedgerDefaultEnsembleSize",
+    "managedLedgerDefaultWriteQuorum",
+    "managedLedgerDefaultAckQuorum",
+)
 
 
 class ConfigStore:
@@ -41,7 +45,9 @@ class ConfigStore:
         return await self._defaults.call(namespace, lambda: self._read_defaults(namespace))
 
     async def _read_defaults(self, namespace: str) -> TopicSettings:
-        broker, policies = await asyncio.gather(self._admin.cluster.broker_settings(), self._admin.cluster.namespace_policies(namespace))
+        broker, policies = await asyncio.gather(
+            self._admin.cluster.broker_settings(), self._admin.cluster.namespace_policies(namespace)
+        )
         default = (int(broker.get("defaultRetentionTimeInMinutes", 0)), int(broker.get("defaultRetentionSizeInMB", 0)))
         if isinstance(of_namespace := policies.get("retention_policies"), dict):
             default = retention(of_namespace)
@@ -69,12 +75,20 @@ class ConfigStore:
             except NoTopicPolicies:  # nothing is the topic's own
                 own, size, threshold, quorums = None, None, None, None
         return replace(
-            defaults, properties=described.properties, retention=None if own is None else Retention(*own), max_message_bytes=size,
-            compaction_threshold=threshold, quorums=defaults.quorums if quorums is None else Quorums(*quorums),
-        )  # fmt: skip
+            defaults,
+            properties=described.properties,
+            retention=None if own is None else Retention(*own),
+            max_message_bytes=size,
+            compaction_threshold=threshold,
+            quorums=defaults.quorums if quorums is None else Quorums(*quorums),
+        )
 
     async def alter(
-        self, name: TopicName, operations: Callable[[TopicSettings], Sequence[tuple[str, Operation, str | None]]], *, validate_only: bool
+        self,
+        name: TopicName,
+        operations: Callable[[TopicSettings], Sequence[tuple[str, Operation, str | None]]],
+        *,
+        validate_only: bool,
     ) -> None:
         """Change the configs of a topic, one alteration after another. May raise InvalidConfig or PulsarError."""
         lock = self._altering.setdefault(name, asyncio.Lock())
@@ -85,7 +99,9 @@ class ConfigStore:
                 await self.write(name, before, after)
 
     async def write(self, name: TopicName, before: TopicSettings, after: TopicSettings) -> None:
-        """Change what differs, and nothing else. May raise PulsarError; what came before it is put back then, as far as that can be."""
+        """Change what differs, and nothing else. May raise PulsarError; what came before it is put back then, as far as
+        that can be.
+        """
         try:
             await self._write_properties(name.pulsar, before, after)
             await self._write_policies(name.pulsar, before, after)
@@ -99,7 +115,8 @@ class ConfigStore:
         for key in before.properties.keys() | after.properties.keys():
             if before.properties.get(key) == after.properties.get(key):
                 continue
-            # Brokers before 3.0 can't change a property. Which limits of a retention were set is then not known; all else is refused.
+            # Brokers before 3.0 can't change a property. Which limits of a retention were set is then not known; all
+            # else is refused.
             with contextlib.suppress(*([Refused] if key == RETENTION_SET else [])):
                 await self._set_property(topic, key, after.properties.get(key))
 
@@ -132,7 +149,9 @@ class ConfigStore:
 
 
 async def _seen(ask: Callable[[], Any], wanted: object) -> None:
-    """Wait until the brokers tell what was written: the next alteration begins with what they tell. It is stored in any case."""
+    """Wait until the brokers tell what was written: the next alteration begins with what they tell. It is stored in any
+    case.
+    """
     with contextlib.suppress(PulsarError, TimeoutError):
         async with asyncio.timeout(SEEN_SECONDS):
             while await ask() != wanted:  # noqa: ASYNC110 - nobody tells

@@ -89,10 +89,20 @@ _DOCUMENTATION: Final = {
 def _fixed(quorums: Quorums) -> list[tuple[str, str, ConfigType, str]]:
     """Configs that can be read, and set to what they are."""
     return [
-        (MIN_INSYNC_REPLICAS, str(quorums.ack), ConfigType.INT, "So many bookies have stored what is acknowledged: the ack quorum."),
+        (
+            MIN_INSYNC_REPLICAS,
+            str(quorums.ack),
+            ConfigType.INT,
+            "So many bookies have stored what is acknowledged: the ack quorum.",
+        ),
         ("pulsar.ack.quorum", str(quorums.ack), ConfigType.INT, "So many bookies have stored what is acknowledged."),
         ("pulsar.write.quorum", str(quorums.write), ConfigType.INT, "So many bookies store each entry."),
-        ("pulsar.ensemble.size", str(quorums.ensemble), ConfigType.INT, "The entries of a ledger are spread over so many bookies."),
+        (
+            "pulsar.ensemble.size",
+            str(quorums.ensemble),
+            ConfigType.INT,
+            "The entries of a ledger are spread over so many bookies.",
+        ),
         ("unclean.leader.election.enable", "false", ConfigType.BOOLEAN, "What is acknowledged is never given up."),
     ]
 
@@ -112,16 +122,21 @@ def describe(settings: TopicSettings) -> list[Config]:
     configs = []
     for name, definition in DEFINITIONS.items():
         without = settings.default_entry_format if name == ENTRY_FORMAT else definition.default
-        configs.append(told(name, definition.type, own_value(settings.properties, name), without, definition.documentation))
+        configs.append(
+            told(name, definition.type, own_value(settings.properties, name), without, definition.documentation)
+        )
     for name, value, without in (
-        (RETENTION_MS, limits.retention.ms, default.ms), (RETENTION_BYTES, limits.retention.bytes, default.bytes)
-    ):  # fmt: skip
+        (RETENTION_MS, limits.retention.ms, default.ms),
+        (RETENTION_BYTES, limits.retention.bytes, default.bytes),
+    ):
         own = limits.own.get(name)
         configs.append(told(name, ConfigType.LONG, own, value if own is None else without, _DOCUMENTATION[name]))
     own_size, without_size = None if size is None else str(size), str(settings.default_max_message_bytes)
     configs.append(told(MAX_MESSAGE_BYTES, ConfigType.INT, own_size, without_size, _DOCUMENTATION[MAX_MESSAGE_BYTES]))
     fixed = _fixed(settings.quorums)
-    return configs + [Config(name, value, kind, ConfigSource.DEFAULT_CONFIG, value, True, text) for name, value, kind, text in fixed]
+    return configs + [
+        Config(name, value, kind, ConfigSource.DEFAULT_CONFIG, value, True, text) for name, value, kind, text in fixed
+    ]
 
 
 def set_here(settings: TopicSettings) -> list[str]:
@@ -160,7 +175,9 @@ def _with_limits(settings: TopicSettings, limits: Limits) -> TopicSettings:
     said = said_of(limits)
     if said is not None:
         properties[RETENTION_SET] = said
-    return replace(settings, properties=properties, retention=policy_of(limits, compacted_only=is_compacted_only(properties)))
+    return replace(
+        settings, properties=properties, retention=policy_of(limits, compacted_only=is_compacted_only(properties))
+    )
 
 
 def _compacts(settings: TopicSettings) -> bool:
@@ -189,7 +206,11 @@ def _value(name: str, operation: Operation, value: str | None) -> str | None:
 
 
 def _check_fixed(name: str, there: str, operation: Operation, value: str | None) -> None:
-    if name == MIN_INSYNC_REPLICAS and operation is Operation.SET and 1 <= number(name, value or "", 1, MAX_INT) <= int(there):
+    if (
+        name == MIN_INSYNC_REPLICAS
+        and operation is Operation.SET
+        and 1 <= number(name, value or "", 1, MAX_INT) <= int(there)
+    ):
         return  # more is kept than is asked for
     if operation is Operation.DELETE or (operation in (Operation.SET, Operation.APPEND) and value == there):
         return

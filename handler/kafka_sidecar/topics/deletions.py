@@ -1,4 +1,6 @@
-"""The deletions of topics that a sidecar has heard of. What it asked Pulsar before one may be answered by the topic that is gone."""
+"""The deletions of topics that a sidecar has heard of. What it asked Pulsar before one may be answered by the topic
+that is gone.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from typing import Final
 
 from kafka_sidecar.topics.names import TopicName
 
-# A question to Pulsar takes some seconds at the most: more topics are not deleted meanwhile. The answer about one that was forgotten is
-# believed.
+# A question to Pulsar takes some seconds at the most: more topics are not deleted meanwhile. The answer about one that
+# was forgotten is believed.
 MOST_REMEMBERED: Final = 1_000
 
 

@@ -1,8 +1,9 @@
 """Whose id is it? This process knows the ids that it has given to clients; for another one it describes all topics.
 
-Ids that clients ask for together share a search. The search goes on when their requests have been answered, and a client that asks again
-joins it. A search that could not settle an id is followed by another, which looks only at the topics that are left: a topic that the
-sidecar has described since a client first asked for the id has another id, and so has a topic that was made since.
+Ids that clients ask for together share a search. The search goes on when their requests have been answered, and a
+client that asks again joins it. A search that could not settle an id is followed by another, which looks only at the
+topics that are left: a topic that the sidecar has described since a client first asked for the id has another id, and
+so has a topic that was made since.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ T = TypeVar("T")
 
 # A client asks again and again by the id of a topic that was deleted.
 UNKNOWN_SECONDS: Final = 5.0
-# A partition that moves is back within seconds; until then its topic can't be described. No id waits longer for one that is away.
+# A partition that moves is back within seconds; until then its topic can't be described. No id waits longer for one
+# that is away.
 MOVE_SECONDS: Final = 10.0
 # For a topic that could not be described the last time either, and may hang.
 DOUBTED_SECONDS: Final = 2.0
@@ -70,7 +72,9 @@ class Topics(Protocol):
 
 
 class _Listed:
-    """What is known of a topic that a listing had. It was made after `since`: a listing that began then did not have it."""
+    """What is known of a topic that a listing had. It was made after `since`: a listing that began then did not have
+    it.
+    """
 
     __slots__ = ("described_at", "last_at", "since", "topic_id")
 
@@ -118,7 +122,9 @@ class IdSearch:
         self._running: SingleFlight[_Search, frozenset[uuid.UUID]] = SingleFlight()
 
     async def find(self, topic_id: uuid.UUID) -> TopicName | None:
-        """The topic of an id, None where there is none. Unavailable while a topic that may have it is away. May raise PulsarError."""
+        """The topic of an id, None where there is none. Unavailable while a topic that may have it is away. May raise
+        PulsarError.
+        """
         name = self._topics.name_of(topic_id)
         if name is not None or self.is_unknown(topic_id):
             return name
@@ -185,10 +191,14 @@ class IdSearch:
             await pace.maybe_yield()
         self._listed_at = max(self._listed_at, begun)
         if len(self._listed) > len(names):
-            self._listed = {name: listed for name, listed in self._listed.items() if now - listed.last_at < UNLISTED_SECONDS}
+            self._listed = {
+                name: listed for name, listed in self._listed.items() if now - listed.last_at < UNLISTED_SECONDS
+            }
 
     async def _describe_all(self, names: Iterator[TopicName], search: _Search) -> bool:
-        """Whether an id that is not found then is no topic's. It ends when all are found: then it waits for no topic that is slow."""
+        """Whether an id that is not found then is no topic's. It ends when all are found: then it waits for no topic
+        that is slow.
+        """
         all_found = asyncio.Event()
 
         async def describe_in_turn() -> bool:
@@ -219,7 +229,9 @@ class IdSearch:
     async def _has_another_id(self, name: TopicName, search: _Search) -> bool:
         """False where nobody can say."""
         listed = self._listed.get(name) or _Listed(-math.inf, self._clock())
-        if listed.since > search.asked_at + UNPARTITIONED_SECONDS:  # made after the client asked, even if the listing before was that old
+        if (
+            listed.since > search.asked_at + UNPARTITIONED_SECONDS
+        ):  # made after the client asked, even if the listing before was that old
             return True
         if not listed.has_id_as_of(search.asked_at, self._clock()):
             try:
@@ -241,7 +253,9 @@ class IdSearch:
         return True
 
     async def _described(self, name: TopicName) -> Described:
-        """The search waits only a moment for a topic that could not be described the last time either: Pulsar may hang over it."""
+        """The search waits only a moment for a topic that could not be described the last time either: Pulsar may hang
+        over it.
+        """
         if not self._topics.lost.may_be_lost(name):
             return await self._topics.find(name)
         try:

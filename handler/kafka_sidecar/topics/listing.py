@@ -1,8 +1,9 @@
-"""The picture of all topics: kept for those who list them, so that a list of ten thousand is not ten thousand questions.
+"""The picture of all topics: kept for those who list them, so that a list of ten thousand is not ten thousand
+questions.
 
-The names are asked for by each listing, in one call. What a topic is, its partitions and its id, is what was found when it was
-looked at last. The picture is looked at again in the background, at a bounded rate, for as long as somebody lists. A topic
-that clients name or use is looked at by those requests, and does not wait for that.
+The names are asked for by each listing, in one call. What a topic is, its partitions and its id, is what was found when
+it was looked at last. The picture is looked at again in the background, at a bounded rate, for as long as somebody
+lists. A topic that clients name or use is looked at by those requests, and does not wait for that.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Topics whose log Pulsar has lost, or can't load: groups go on without them.
 
-A partition that moves to another broker can't be described for a second or two, and what is decided then without the topic's id is wrong.
-So a topic counts as lost only when nobody could describe it for half a minute, and somebody tried again and again. This sidecar looks by
-itself, for clients may ask seldom:
+A partition that moves to another broker can't be described for a second or two, and what is decided then without the
+topic's id is wrong. So a topic counts as lost only when nobody could describe it for half a minute, and somebody tried
+again and again. This sidecar looks by itself, for clients may ask seldom:
 
     asked about ──▶ in doubt ──(3 looks in a row, 30 s and more)──▶ lost
                         ▲  │                                         │
        (no look for 15 s)  └──────────(described, or gone)───────────┴──▶ forgotten
 
-Lost topics are looked at too: one that is made again is another. Where Pulsar hangs, a look takes half a minute, and a verdict one and a
-half. Topics that are known to be slow have places of their own, so that they delay no other.
+Lost topics are looked at too: one that is made again is another. Where Pulsar hangs, a look takes half a minute, and a
+verdict one and a half. Topics that are known to be slow have places of their own, so that they delay no other.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from kafka_sidecar.topics.names import TopicName
 LOST_SECONDS: Final = 30.0
 # Of looks that could not describe it, some seconds after each other.
 TIMES: Final = 3
-# From the end of one look to the beginning of the next. After a longer pause nobody knows what was in between: perhaps it has only moved
-# twice.
+# From the end of one look to the beginning of the next. After a longer pause nobody knows what was in between: perhaps
+# it has only moved twice.
 PAUSE_SECONDS: Final = 15.0
 # A look every five seconds is six before the verdict.
 LOOK_SECONDS: Final = 5.0
-# Also the time within which somebody may delete a topic with Pulsar's own tools, and make it again, without being noticed. Three hundred
-# topics can be looked at so often.
+# Also the time within which somebody may delete a topic with Pulsar's own tools, and make it again, without being
+# noticed. Three hundred topics can be looked at so often.
 LOST_LOOK_SECONDS: Final = 10.0
 # Tools that watch groups ask each minute or so, some each quarter of an hour.
 ASKED_SECONDS: Final = 3_600.0
@@ -109,7 +109,9 @@ class LostTopics:
         return doubt is not None and doubt.is_lost
 
     def seconds_in_doubt(self, name: TopicName) -> float | None:
-        """For how long nobody could describe a topic that could not be described just now either. None where too many are in doubt."""
+        """For how long nobody could describe a topic that could not be described just now either. None where too many
+        are in doubt.
+        """
         doubt = self._doubt(name)
         if doubt is None:
             return None
@@ -146,7 +148,9 @@ class LostTopics:
             self._begin_looks(self._clock())
 
     def _begin_looks(self, now: float) -> None:
-        """Those first whose count would break off. Of more topics than can be looked at in time, some are counted to the end."""
+        """Those first whose count would break off. Of more topics than can be looked at in time, some are counted to
+        the end.
+        """
         if len(self._looked_at) >= PLACES:
             return
         doubts = list(self._doubts.items())

@@ -24,11 +24,19 @@ MAX_LENGTH: Final = 249
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _LEGAL_PART: Final = re.compile(r"[a-zA-Z0-9_.=:-]+")  # Pulsar's NamedEntity
 _PARTITION: Final = re.compile(r".*-partition-\d+")
-# An expression that is matched against the topics of another namespace, by their short names. No name begins with a colon.
+# An expression that is matched against the topics of another namespace, by their short names. No name begins with a
+# colon.
 _SCOPED: Final = re.compile(r"persistent://(?P<tenant>[^/]+)/(?P<namespace>[^/]+)/:(?P<expression>.*)", re.DOTALL)
 
 INTERNAL: Final = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__log_starts", "__kept_states", "__transactional_partitions", "__fleet_members"}
+    {
+        "__consumer_offsets",
+        "__transaction_state",
+        "__log_starts",
+        "__kept_states",
+        "__transactional_partitions",
+        "__fleet_members",
+    }
 )
 # Pulsar's own topics in a user's namespace (SystemTopicNames); they are not for Kafka clients.
 PULSAR_SYSTEM: Final = (
@@ -99,12 +107,18 @@ class TopicNames:
         parts = rest.split("/")
         if len(parts) == 1 and rest is name:
             internal = name in INTERNAL
-            parts = [self._metadata_tenant, self._metadata_namespace, name] if internal else [self._tenant, self._namespace, name]
+            parts = (
+                [self._metadata_tenant, self._metadata_namespace, name]
+                if internal
+                else [self._tenant, self._namespace, name]
+            )
         if len(parts) != 3:
             raise InvalidTopicName(f"{name}: write t, tenant/namespace/t or persistent://tenant/namespace/t")
         tenant, namespace, local = parts
         if not (_is_part(tenant) and _is_part(namespace)):
-            raise InvalidTopicName(f"{name[:MAX_LENGTH]}: the tenant or namespace has characters that Pulsar does not allow, or too many")
+            raise InvalidTopicName(
+                f"{name[:MAX_LENGTH]}: the tenant or namespace has characters that Pulsar does not allow, or too many"
+            )
         if not _LEGAL.fullmatch(local) or local in (".", "..") or len(local) > MAX_LENGTH:
             raise InvalidTopicName(f"{name}: a topic name has 1 to {MAX_LENGTH} of the characters a-z A-Z 0-9 . _ -")
         if _PARTITION.fullmatch(local):

@@ -1,7 +1,8 @@
 """The settings of a node that Kafka has names for, as they are here. Pure.
 
-Tools read them before they do anything: kafka-ui tells a broker's version by `inter.broker.protocol.version`, others look for limits and
-defaults. All of them can be read and none can be changed: they stand in the sidecar's configuration file, or are Pulsar's.
+Tools read them before they do anything: kafka-ui tells a broker's version by `inter.broker.protocol.version`, others
+look for limits and defaults. All of them can be read and none can be changed: they stand in the sidecar's configuration
+file, or are Pulsar's.
 """
 
 from __future__ import annotations
@@ -21,8 +22,13 @@ _HOUR_MS, _MINUTE_MS = 3_600_000, 60_000
 _UNLIMITED: Final = -1
 
 INT, LONG, SHORT, STRING, LIST, BOOLEAN = (
-    ConfigType.INT, ConfigType.LONG, ConfigType.SHORT, ConfigType.STRING, ConfigType.LIST, ConfigType.BOOLEAN,
-)  # fmt: skip
+    ConfigType.INT,
+    ConfigType.LONG,
+    ConfigType.SHORT,
+    ConfigType.STRING,
+    ConfigType.LIST,
+    ConfigType.BOOLEAN,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +41,14 @@ class NodeListeners:
 
 # These depend on the cluster: Pulsar has to be asked for them.
 OF_PULSAR: Final = frozenset(
-    ("log.retention.ms", "log.retention.minutes", "log.retention.hours", "log.retention.bytes", "message.max.bytes", "min.insync.replicas")
+    (
+        "log.retention.ms",
+        "log.retention.minutes",
+        "log.retention.hours",
+        "log.retention.bytes",
+        "message.max.bytes",
+        "min.insync.replicas",
+    )
 )
 
 
@@ -63,11 +76,21 @@ def _own(settings: Settings) -> Sequence[_Row]:
         ("broker.id", str(kafka.own_node_id), INT, "The node id of this sidecar."),
         ("node.id", str(kafka.own_node_id), INT, "The node id of this sidecar."),
         ("broker.rack", kafka.rack, STRING, "The rack of this sidecar: consumers in it read from here (KIP-392)."),
-        ("inter.broker.protocol.version", PROTOCOL_VERSION, STRING, "The release of Kafka whose protocol this node speaks."),
+        (
+            "inter.broker.protocol.version",
+            PROTOCOL_VERSION,
+            STRING,
+            "The release of Kafka whose protocol this node speaks.",
+        ),
         ("authorizer.class.name", "", STRING, "There is no authorizer."),
         ("log.dirs", LOG_DIR, LIST, "Pulsar keeps the logs."),
         ("num.partitions", str(kafka.default_partitions), INT, "Partitions of a topic made without a number."),
-        ("auto.create.topics.enable", _truth(kafka.auto_create_topics), BOOLEAN, "Whether a missing topic is made when it is named."),
+        (
+            "auto.create.topics.enable",
+            _truth(kafka.auto_create_topics),
+            BOOLEAN,
+            "Whether a missing topic is made when it is named.",
+        ),
         ("delete.topic.enable", "true", BOOLEAN, "Topics can be deleted."),
         ("default.replication.factor", "1", INT, "Pulsar keeps the copies: to Kafka's clients there is one."),
         ("unclean.leader.election.enable", "false", BOOLEAN, "What is acknowledged is never given up."),
@@ -92,10 +115,20 @@ def _listeners(settings: Settings, listeners: NodeListeners) -> Sequence[_Row]:
 def _limits(settings: Settings) -> Sequence[_Row]:
     limits = settings.limits
     return (
-        ("fetch.max.bytes", str(settings.kafka.fetch_max_bytes), INT, "Bytes in one fetch answer, whatever the client asks for."),
+        (
+            "fetch.max.bytes",
+            str(settings.kafka.fetch_max_bytes),
+            INT,
+            "Bytes in one fetch answer, whatever the client asks for.",
+        ),
         ("socket.request.max.bytes", str(limits.max_request_bytes), INT, "The largest request."),
         ("max.connections", str(limits.max_connections), INT, "Kafka connections at once."),
-        ("connections.max.idle.ms", str(round(limits.connection_idle_seconds * 1_000)), LONG, "A silent connection is closed after it."),
+        (
+            "connections.max.idle.ms",
+            str(round(limits.connection_idle_seconds * 1_000)),
+            LONG,
+            "A silent connection is closed after it.",
+        ),
     )
 
 
@@ -103,30 +136,95 @@ def _coordinators(settings: Settings) -> Sequence[_Row]:
     groups, transactions = settings.groups, settings.transactions
     replicas = "Pulsar keeps the copies: to Kafka's clients there is one."
     return (
-        ("offsets.topic.num.partitions", str(groups.offsets_partitions), INT, "Of __consumer_offsets, when it is made."),
+        (
+            "offsets.topic.num.partitions",
+            str(groups.offsets_partitions),
+            INT,
+            "Of __consumer_offsets, when it is made.",
+        ),
         ("offsets.topic.replication.factor", "1", SHORT, replicas),
-        ("offsets.retention.minutes", str(groups.offsets_retention_minutes), INT, "How long an empty group keeps its offsets."),
-        ("offsets.commit.timeout.ms", str(groups.offset_commit_timeout_ms), INT, "How long a commit waits to be stored."),
-        ("offset.metadata.max.bytes", str(groups.offset_metadata_bytes), INT, "The largest metadata of a committed offset."),
-        ("group.initial.rebalance.delay.ms", str(groups.initial_rebalance_delay_ms), INT, "How long a new group waits for more members."),
-        ("group.min.session.timeout.ms", str(groups.min_session_timeout_ms), INT, "The shortest session timeout of a member."),
-        ("group.max.session.timeout.ms", str(groups.max_session_timeout_ms), INT, "The longest session timeout of a member."),
+        (
+            "offsets.retention.minutes",
+            str(groups.offsets_retention_minutes),
+            INT,
+            "How long an empty group keeps its offsets.",
+        ),
+        (
+            "offsets.commit.timeout.ms",
+            str(groups.offset_commit_timeout_ms),
+            INT,
+            "How long a commit waits to be stored.",
+        ),
+        (
+            "offset.metadata.max.bytes",
+            str(groups.offset_metadata_bytes),
+            INT,
+            "The largest metadata of a committed offset.",
+        ),
+        (
+            "group.initial.rebalance.delay.ms",
+            str(groups.initial_rebalance_delay_ms),
+            INT,
+            "How long a new group waits for more members.",
+        ),
+        (
+            "group.min.session.timeout.ms",
+            str(groups.min_session_timeout_ms),
+            INT,
+            "The shortest session timeout of a member.",
+        ),
+        (
+            "group.max.session.timeout.ms",
+            str(groups.max_session_timeout_ms),
+            INT,
+            "The longest session timeout of a member.",
+        ),
         ("group.max.size", str(groups.max_size), INT, "Most members of a group."),
         ("group.coordinator.rebalance.protocols", "classic,consumer", LIST, "The protocols of groups (KIP-848)."),
-        ("group.consumer.session.timeout.ms", str(groups.consumer_session_timeout_ms), INT, "How long a member may be silent (KIP-848)."),
-        ("group.consumer.heartbeat.interval.ms", str(groups.consumer_heartbeat_interval_ms), INT, "Between heartbeats (KIP-848)."),
-        ("group.consumer.migration.policy", groups.migration, STRING, "Which groups with members change their protocol."),
-        ("transaction.state.log.num.partitions", str(transactions.state_partitions), INT, "Of __transaction_state, when it is made."),
+        (
+            "group.consumer.session.timeout.ms",
+            str(groups.consumer_session_timeout_ms),
+            INT,
+            "How long a member may be silent (KIP-848).",
+        ),
+        (
+            "group.consumer.heartbeat.interval.ms",
+            str(groups.consumer_heartbeat_interval_ms),
+            INT,
+            "Between heartbeats (KIP-848).",
+        ),
+        (
+            "group.consumer.migration.policy",
+            groups.migration,
+            STRING,
+            "Which groups with members change their protocol.",
+        ),
+        (
+            "transaction.state.log.num.partitions",
+            str(transactions.state_partitions),
+            INT,
+            "Of __transaction_state, when it is made.",
+        ),
         ("transaction.state.log.replication.factor", "1", SHORT, replicas),
         ("transaction.state.log.min.isr", "1", INT, replicas),
-        ("transaction.max.timeout.ms", str(transactions.max_timeout_ms), INT, "The longest transaction.timeout.ms of a producer."),
+        (
+            "transaction.max.timeout.ms",
+            str(transactions.max_timeout_ms),
+            INT,
+            "The longest transaction.timeout.ms of a producer.",
+        ),
         (
             "producer.id.expiration.ms",
             str(transactions.producer_id_expiration_ms),
             INT,
             "How long a producer is remembered.",
         ),
-        ("transactional.id.expiration.ms", str(transactions.id_expiration_ms), INT, "How long an unused transactional id is remembered."),
+        (
+            "transactional.id.expiration.ms",
+            str(transactions.id_expiration_ms),
+            INT,
+            "How long an unused transactional id is remembered.",
+        ),
     )
 
 
@@ -142,7 +240,22 @@ def _of_pulsar(namespace: TopicSettings) -> Sequence[_Row]:
         ("log.retention.ms", str(milliseconds), LONG, kept),
         ("log.retention.minutes", in_units(_MINUTE_MS), INT, kept),
         ("log.retention.hours", in_units(_HOUR_MS), INT, kept),
-        ("log.retention.bytes", namespace.default_retention.bytes, LONG, "How much of a partition Pulsar keeps. -1 for all."),
-        ("message.max.bytes", str(namespace.default_max_message_bytes), INT, "The largest record batch: Pulsar's maxMessageSize."),
-        ("min.insync.replicas", str(namespace.quorums.ack), INT, "So many bookies have stored what is acknowledged: the ack quorum."),
+        (
+            "log.retention.bytes",
+            namespace.default_retention.bytes,
+            LONG,
+            "How much of a partition Pulsar keeps. -1 for all.",
+        ),
+        (
+            "message.max.bytes",
+            str(namespace.default_max_message_bytes),
+            INT,
+            "The largest record batch: Pulsar's maxMessageSize.",
+        ),
+        (
+            "min.insync.replicas",
+            str(namespace.quorums.ack),
+            INT,
+            "So many bookies have stored what is acknowledged: the ack quorum.",
+        ),
     )

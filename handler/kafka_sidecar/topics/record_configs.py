@@ -1,7 +1,7 @@
 """Topic configs that Pulsar has no policy for: they are properties of the Pulsar topic, under Kafka's names. Pure.
 
-Some of them say what is asked of records that are appended (`RecordConfigs`). The others are about the files of Kafka's brokers: they are
-kept for the tools that set them, and change nothing, for Pulsar stores by settings of its own.
+Some of them say what is asked of records that are appended (`RecordConfigs`). The others are about the files of Kafka's
+brokers: they are kept for the tools that set them, and change nothing, for Pulsar stores by settings of its own.
 """
 
 from __future__ import annotations
@@ -79,19 +79,23 @@ def _policies(name: str, value: str) -> str:
     return ",".join(given)
 
 
-_FILES: Final = "Of the files of Kafka's brokers: it is stored and shown, and changes nothing, for Pulsar stores by settings of its own."
+_FILES: Final = (
+    "Of the files of Kafka's brokers: it is stored and shown, and changes nothing, for Pulsar stores by "
+    "settings of its own."
+)
 DEFINITIONS: Final[Mapping[str, Definition]] = {
     ENTRY_FORMAT: Definition(
         ConfigType.STRING,
         ENTRY_FORMATS[0],
-        "How records are stored: kafka as their producers sent them, pulsar as messages that native Pulsar clients read.",
+        "How records are stored: kafka as their producers sent them, pulsar as messages that native Pulsar clients "
+        "read.",
         _one_of(*ENTRY_FORMATS),
     ),
     CLEANUP_POLICY: Definition(
         ConfigType.LIST,
         DELETE,
-        "delete: old records are removed by Pulsar's retention. compact: every record needs a key, and nothing is removed, unless delete "
-        "is there too; in format pulsar Pulsar compacts the topic for its own readers.",
+        "delete: old records are removed by Pulsar's retention. compact: every record needs a key, and nothing is "
+        "removed, unless delete is there too; in format pulsar Pulsar compacts the topic for its own readers.",
         _policies,
     ),
     COMPRESSION_TYPE: Definition(
@@ -103,14 +107,21 @@ DEFINITIONS: Final[Mapping[str, Definition]] = {
     TIMESTAMP_TYPE: Definition(
         ConfigType.STRING,
         "CreateTime",
-        "CreateTime: a record has the time that its producer gave it. LogAppendTime: the time at which Pulsar's broker stored it.",
+        "CreateTime: a record has the time that its producer gave it. LogAppendTime: the time at which Pulsar's broker "
+        "stored it.",
         _one_of("CreateTime", LOG_APPEND_TIME),
     ),
     BEFORE_MAX_MS: Definition(
-        ConfigType.LONG, str(MAX_LONG), "How far a record's time may be before that of the sidecar.", _number_of(0, MAX_LONG)
+        ConfigType.LONG,
+        str(MAX_LONG),
+        "How far a record's time may be before that of the sidecar.",
+        _number_of(0, MAX_LONG),
     ),
     AFTER_MAX_MS: Definition(
-        ConfigType.LONG, str(HOUR_MS), "How far a record's time may be ahead of that of the sidecar.", _number_of(0, MAX_LONG)
+        ConfigType.LONG,
+        str(HOUR_MS),
+        "How far a record's time may be ahead of that of the sidecar.",
+        _number_of(0, MAX_LONG),
     ),
     "segment.bytes": Definition(ConfigType.INT, str(2**30), _FILES, _number_of(1, MAX_INT)),
     "segment.ms": Definition(ConfigType.LONG, str(7 * 24 * HOUR_MS), _FILES, _number_of(1, MAX_LONG)),
@@ -129,7 +140,9 @@ DEFINITIONS: Final[Mapping[str, Definition]] = {
 
 
 def record_configs(properties: Mapping[str, str]) -> RecordConfigs:
-    """What the properties of a topic ask of its records. What somebody else has written there and nobody understands asks nothing."""
+    """What the properties of a topic ask of its records. What somebody else has written there and nobody understands
+    asks nothing.
+    """
 
     def kept(name: str) -> str:
         definition = DEFINITIONS[name]
@@ -139,9 +152,13 @@ def record_configs(properties: Mapping[str, str]) -> RecordConfigs:
             return definition.default
 
     return RecordConfigs(
-        entry_format(properties), kept(COMPRESSION_TYPE), kept(TIMESTAMP_TYPE) == LOG_APPEND_TIME,
-        COMPACT in kept(CLEANUP_POLICY).split(","), int(kept(BEFORE_MAX_MS)), int(kept(AFTER_MAX_MS)),
-    )  # fmt: skip
+        entry_format(properties),
+        kept(COMPRESSION_TYPE),
+        kept(TIMESTAMP_TYPE) == LOG_APPEND_TIME,
+        COMPACT in kept(CLEANUP_POLICY).split(","),
+        int(kept(BEFORE_MAX_MS)),
+        int(kept(AFTER_MAX_MS)),
+    )
 
 
 def entry_format(properties: Mapping[str, str]) -> str | None:
@@ -163,7 +180,11 @@ def is_compacted_only(properties: Mapping[str, str]) -> bool:
 def with_config(properties: Mapping[str, str], name: str, operation: Operation, value: str | None) -> dict[str, str]:
     """The properties after an operation on one of these configs, or InvalidConfig."""
     definition = DEFINITIONS[name]
-    others = {key: text for key, text in properties.items() if key != name and (name, key) != (ENTRY_FORMAT, _KOP_ENTRY_FORMAT)}
+    others = {
+        key: text
+        for key, text in properties.items()
+        if key != name and (name, key) != (ENTRY_FORMAT, _KOP_ENTRY_FORMAT)
+    }
     if operation is Operation.DELETE:
         return others
     if value is None:

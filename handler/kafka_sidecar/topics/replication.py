@@ -1,8 +1,9 @@
 """Which topics Pulsar copies to other clusters, and whether their entries have to say how many records they hold.
 
-Pulsar's replicator tells the broker of the other cluster the number that is in the metadata of an entry (num_messages_in_batch), or one
-(ProducerImpl). Entries of format kafka leave the number out, for a native consumer takes a payload with it for a batch of Pulsar's, and
-passes over what it can't read. So it is written only where a topic is replicated and nobody's subscription would lose anything by it.
+Pulsar's replicator tells the broker of the other cluster the number that is in the metadata of an entry
+(num_messages_in_batch), or one (ProducerImpl). Entries of format kafka leave the number out, for a native consumer
+takes a payload with it for a batch of Pulsar's, and passes over what it can't read. So it is written only where a topic
+is replicated and nobody's subscription would lose anything by it.
 """
 
 from __future__ import annotations
@@ -63,9 +64,12 @@ class Replication:
         if not readers:
             return Counting.WRITTEN
         limited.warning(
-            "%s is replicated, and its batches of several records can't be read in the other cluster: if they said how many records they "
-            "have, native consumers of subscription %s would not be given them here. See kafka.replicated_count", log, readers[0],
-        )  # fmt: skip
+            "%s is replicated, and its batches of several records can't be read in the other cluster: if they said how "
+            "many records they have, native consumers of subscription %s would not be given them here. See "
+            "kafka.replicated_count",
+            log,
+            readers[0],
+        )
         return Counting.LEFT_OUT
 
     async def _ask(self, name: str, ask: Callable[[str], Awaitable[bool]]) -> bool:

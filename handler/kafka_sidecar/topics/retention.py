@@ -1,12 +1,13 @@
 """Kafka's two retention limits and Pulsar's retention policy. Pure.
 
-Pulsar has both limits or none. So the topic says in a property which of them were set, and to what; of a policy that was made by
-Pulsar's own tools both were. A limit that is not set is what the namespace says; where that keeps nothing it is no limit, for Pulsar
-takes no policy in which one limit keeps nothing and the other something. Of a topic that is only compacted nothing is to be removed: the
-policy is without limits, and what was set is kept in the property until it counts again.
+Pulsar has both limits or none. So the topic says in a property which of them were set, and to what; of a policy that
+was made by Pulsar's own tools both were. A limit that is not set is what the namespace says; where that keeps nothing
+it is no limit, for Pulsar takes no policy in which one limit keeps nothing and the other something. Of a topic that is
+only compacted nothing is to be removed: the policy is without limits, and what was set is kept in the property until it
+counts again.
 
-Pulsar keeps whole minutes and MiB: what is given is rounded up, and shown as it was given. Streams makes topics with limits to the
-millisecond.
+Pulsar keeps whole minutes and MiB: what is given is rounded up, and shown as it was given. Streams makes topics with
+limits to the millisecond.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ class Limits(NamedTuple):
     retention: Retention
 
 
-def limits_of(kept: Retention | None, properties: Mapping[str, str], default: Retention, *, compacted_only: bool) -> Limits:
+def limits_of(
+    kept: Retention | None, properties: Mapping[str, str], default: Retention, *, compacted_only: bool
+) -> Limits:
     """What a client gets. `kept`: the topic's policy, None where it has none."""
     if kept is None:
         return Limits({}, default)

@@ -27,7 +27,9 @@ def skipping(properties: Mapping[str, str], partition: int, position: Position, 
     """The property of one more. ValueError where there are too many."""
     key = f"{PREFIX}{partition}.{position.ledger}.{position.entry}"
     if key not in properties and sum([one.startswith(PREFIX) for one in properties]) >= MOST:
-        raise ValueError(f"{MOST} entries of the topic are skipped, and no more can be: delete the records up to this one")
+        raise ValueError(
+            f"{MOST} entries of the topic are skipped, and no more can be: delete the records up to this one"
+        )
     return {key: str(offset)}
 
 

@@ -34,7 +34,8 @@ log = logging.getLogger(__name__)
 # transaction.abort.timed.out.transaction.cleanup.interval.ms, and that for ids that have expired is an hour.
 TIMED_OUT_SECONDS: Final = 10.0
 EXPIRED_SECONDS: Final = 600.0
-# The markers of a transaction are in their logs within milliseconds. Its producer goes on at once, and would have to ask again.
+# The markers of a transaction are in their logs within milliseconds. Its producer goes on at once, and would have to
+# ask again.
 COMPLETION_SECONDS: Final = 1.0
 # Of a producer that begins, and goes on when what its predecessor has left is aborted.
 ABORTED_SECONDS: Final = 10.0
@@ -61,10 +62,18 @@ class Coordinator:
     """`shards` is empty until the partitions of `__transaction_state` are known."""
 
     def __init__(
-        self, config: TransactionsConfig, markers: Markers, clock: Callable[[], float], wall_clock: Callable[[], int],
-        awake_clock: Callable[[], float], new_producer_id: NewProducerId, all_are_new: Callable[[], bool] = lambda: True,
-    ) -> None:  # fmt: skip
-        """`all_are_new`: whether no sidecar of 0.2 is known, whose clients' names may mean topics of another namespace."""
+        self,
+        config: TransactionsConfig,
+        markers: Markers,
+        clock: Callable[[], float],
+        wall_clock: Callable[[], int],
+        awake_clock: Callable[[], float],
+        new_producer_id: NewProducerId,
+        all_are_new: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`all_are_new`: whether no sidecar of 0.2 is known, whose clients' names may mean topics of another
+        namespace.
+        """
         self._all_are_new = all_are_new
         self.shards: Shards[Shard] = Shards(clock, awake_clock)
         self._config = config
@@ -108,7 +117,9 @@ class Coordinator:
             answer = await self._begin_producer(transactional_id, timeout_ms, expected)
         return answer or ProducerIdAndEpoch(ErrorCode.CONCURRENT_TRANSACTIONS)
 
-    async def _begin_producer(self, transactional_id: str, timeout_ms: int, expected: Producer) -> ProducerIdAndEpoch | None:
+    async def _begin_producer(
+        self, transactional_id: str, timeout_ms: int, expected: Producer
+    ) -> ProducerIdAndEpoch | None:
         """None where what was ongoing is aborted first."""
         shard = self._shard(transactional_id)
         # By what its predecessor asked before it was killed, or by another that begins.
@@ -123,7 +134,9 @@ class Coordinator:
                 break
             shard = self._shard(transactional_id)  # its term may be over by now
         now = self._wall_clock()
-        metadata = shard.transactions.get(transactional_id) or machine.new(transactional_id, self._new_producer_id(), timeout_ms, now)
+        metadata = shard.transactions.get(transactional_id) or machine.new(
+            transactional_id, self._new_producer_id(), timeout_ms, now
+        )
         is_changing = transactional_id in shard.changing
         becomes = machine.init_producer_id(metadata, expected, timeout_ms, self._new_producer_id(), now, is_changing)
         if isinstance(becomes, ErrorCode):
@@ -131,28 +144,50 @@ class Coordinator:
         await shard.change(transactional_id, becomes)
         if becomes.state is not TransactionState.EMPTY:
             return None
-        log.info("transactional id %s has producer id %d, epoch %d", transactional_id, becomes.producer_id, becomes.producer_epoch)
+        log.info(
+            "transactional id %s has producer id %d, epoch %d",
+            transactional_id,
+            becomes.producer_id,
+            becomes.producer_epoch,
+        )
         return ProducerIdAndEpoch(ErrorCode.NONE, becomes.producer_id, becomes.producer_epoch)
 
     async def add_partitions(
-        self, transactional_id: str, producer: Producer, partitions: Set[TopicPartition], client_version: int, *, is_certain: bool = True
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Set[TopicPartition],
+        client_version: int,
+        *,
+        is_certain: bool = True,
     ) -> ErrorCode:
         """`is_certain`: that these are the partitions that the producer writes to."""
         shard = self._shard(transactional_id)
         await shard.completed(transactional_id, COMPLETION_SECONDS)
         shard = self._shard(transactional_id)  # its term may be over by now
         becomes = machine.add_partitions(
-            shard.transactions.get(transactional_id), producer, partitions, client_version, self._wall_clock(),
-            transactional_id in shard.changing, is_certain=is_certain and self._all_are_new(),
-        )  # fmt: skip
+            shard.transactions.get(transactional_id),
+            producer,
+            partitions,
+            client_version,
+            self._wall_clock(),
+            transactional_id in shard.changing,
+            is_certain=is_certain and self._all_are_new(),
+        )
         if isinstance(becomes, ErrorCode):
             return becomes
         await shard.change(transactional_id, becomes)
         return ErrorCode.NONE
 
     async def verify(
-        self, transactional_id: str, producer: Producer, partition: TopicPartition, *, adds: bool, is_certain: bool = True
-    ) -> int | ErrorCode:  # fmt: skip
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partition: TopicPartition,
+        *,
+        adds: bool,
+        is_certain: bool = True,
+    ) -> int | ErrorCode:
         """The number of the transaction to which a batch belongs. `adds`: it also adds its partition (KIP-890)."""
         if adds:
             error = await self._add_with_others(transactional_id, producer, partition, is_certain=is_certain)
@@ -167,14 +202,16 @@ class Coordinator:
 
     async def _add_with_others(
         self, transactional_id: str, producer: Producer, partition: TopicPartition, *, is_certain: bool
-    ) -> ErrorCode:  # fmt: skip
+    ) -> ErrorCode:
         """Batches for many partitions come at once, maybe through several sidecars: what waits is stored together."""
         key = transactional_id, producer
         together = self._to_add.get(key)
         if together is None:
             together = self._to_add[key] = _Together(set())
             together.outcome = asyncio.create_task(self._add_together(key, together))
-            together.outcome.add_done_callback(lambda task: task.cancelled() or task.exception())  # also where nobody waits any more
+            together.outcome.add_done_callback(
+                lambda task: task.cancelled() or task.exception()
+            )  # also where nobody waits any more
         together.partitions.add(partition)
         together.is_certain &= is_certain
         return await asyncio.shield(together.outcome)
@@ -184,15 +221,21 @@ class Coordinator:
         async with self._adding.turn(transactional_id):
             await asyncio.sleep(0)  # the other batches of a request mostly come in this turn of the loop
             del self._to_add[key]
-            return await self.add_partitions(transactional_id, producer, together.partitions, 2, is_certain=together.is_certain)
+            return await self.add_partitions(
+                transactional_id, producer, together.partitions, 2, is_certain=together.is_certain
+            )
 
-    async def end(self, transactional_id: str, producer: Producer, commit: bool, client_version: int) -> ProducerIdAndEpoch:
+    async def end(
+        self, transactional_id: str, producer: Producer, commit: bool, client_version: int
+    ) -> ProducerIdAndEpoch:
         shard = self._shard(transactional_id)
         await shard.completed(transactional_id, COMPLETION_SECONDS)
         shard = self._shard(transactional_id)  # its term may be over by now
         metadata = shard.transactions.get(transactional_id)
         is_changing = transactional_id in shard.changing
-        becomes = machine.end(metadata, producer, commit, client_version, self._new_producer_id(), self._wall_clock(), is_changing)
+        becomes = machine.end(
+            metadata, producer, commit, client_version, self._new_producer_id(), self._wall_clock(), is_changing
+        )
         if becomes is ErrorCode.NONE:
             assert metadata is not None
             return ProducerIdAndEpoch(ErrorCode.NONE, metadata.producer_id, metadata.producer_epoch)
@@ -206,10 +249,14 @@ class Coordinator:
         return self._shard(transactional_id).transactions.get(transactional_id)
 
     def of_producers(self, producer_ids: Set[int]) -> dict[int, TransactionMetadata]:
-        """The transactional ids of producers, as far as they are coordinated here. A producer id that is used up may be that of the last
-        transaction.
+        """The transactional ids of producers, as far as they are coordinated here. A producer id that is used up may be
+        that of the last transaction.
         """
-        found = ((producer_id, shard.of_producer(producer_id)) for shard in self.shards.all_leading for producer_id in producer_ids)
+        found = (
+            (producer_id, shard.of_producer(producer_id))
+            for shard in self.shards.all_leading
+            for producer_id in producer_ids
+        )
         return {producer_id: metadata for producer_id, metadata in found if metadata is not None}
 
     def all_transactions(self) -> list[TransactionMetadata]:
@@ -226,7 +273,11 @@ class Coordinator:
                 # Looked at again each time: the one before took a while to be stored.
                 now = self._wall_clock()
                 metadata = shard.transactions.get(transactional_id)
-                if metadata is not None and machine.is_timed_out(metadata, now) and transactional_id not in shard.changing:
+                if (
+                    metadata is not None
+                    and machine.is_timed_out(metadata, now)
+                    and transactional_id not in shard.changing
+                ):
                     log.info("the transaction of %s has timed out and is aborted", transactional_id)
                     await self._try_change(shard, transactional_id, machine.fence(metadata, now))
 

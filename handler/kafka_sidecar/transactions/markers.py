@@ -1,4 +1,6 @@
-"""What ends a transaction in the logs of its partitions: a marker each. One that is written twice does no harm (`partition.fold`)."""
+"""What ends a transaction in the logs of its partitions: a marker each. One that is written twice does no harm
+(`partition.fold`).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ log = RateLimitedLog(logging.getLogger(__name__))
 
 # A broker that has died is replaced within this; then the marker is tried again.
 WRITE_SECONDS: Final = 30.0
-# A topic is deleted when brokers have said so for so long. One that has just started may not know a topic that is there.
+# A topic is deleted when brokers have said so for so long. One that has just started may not know a topic that is
+# there.
 GONE_SECONDS: Final = 30.0
 # Longer than it takes to try once, and to pause.
 PAUSE_SECONDS: Final = 45.0
@@ -29,8 +32,12 @@ _WRITTEN: Final = (ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE)  # the second: i
 class Logs(Protocol):
     """The partitions' logs, as far as markers need them."""
 
-    async def append_marker(self, partition: TopicPartition, marker: bytes, transaction: int, seconds: float) -> ErrorCode:
-        """Append a marker, and return what became of it. UNKNOWN_TOPIC_OR_PARTITION where the topic is not there, looked at again."""
+    async def append_marker(
+        self, partition: TopicPartition, marker: bytes, transaction: int, seconds: float
+    ) -> ErrorCode:
+        """Append a marker, and return what became of it. UNKNOWN_TOPIC_OR_PARTITION where the topic is not there,
+        looked at again.
+        """
         ...
 
 
@@ -54,12 +61,16 @@ class Markers:
             if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 gone.say(now := asyncio.get_running_loop().time())
                 if gone.is_believed(now):
-                    log.info("%s-%d of transaction %s is deleted: it needs no marker", *partition, metadata.transactional_id)
+                    log.info(
+                        "%s-%d of transaction %s is deleted: it needs no marker", *partition, metadata.transactional_id
+                    )
                     return
             elif error is not None:  # the topic may be there
                 gone.deny()
             why = "nothing is heard of it" if error is None else error.name
-            log.warning("the marker of transaction %s in %s-%d is tried again: %s", metadata.transactional_id, *partition, why)
+            log.warning(
+                "the marker of transaction %s in %s-%d is tried again: %s", metadata.transactional_id, *partition, why
+            )
             await backoff.pause()
 
     async def _try(self, metadata: TransactionMetadata, partition: TopicPartition, data: bytes) -> ErrorCode | None:

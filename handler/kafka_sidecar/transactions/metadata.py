@@ -50,10 +50,12 @@ class TransactionMetadata:
     partitions: frozenset[TopicPartition] = frozenset()
     start_timestamp: int = -1
     client_version: int = 0  # of transactions: 2 where the epoch grows with each (KIP-890)
-    # How many transactions this id has begun: the number of the one that is there. Kafka has none (see ARCHITECTURE.md).
+    # How many transactions this id has begun: the number of the one that is there. Kafka has none (see
+    # ARCHITECTURE.md).
     number: int = 0
-    # From this number on all markers are in the logs that the producer wrote to; 0 where that is not known. Where a sidecar of 0.2 had to
-    # do with it, a marker may be in the log of another namespace's topic. As a coordinator it doesn't store this, so it is forgotten.
+    # From this number on all markers are in the logs that the producer wrote to; 0 where that is not known. Where a
+    # sidecar of 0.2 had to do with it, a marker may be in the log of another namespace's topic. As a coordinator it
+    # doesn't store this, so it is forgotten.
     marked_from: int = 0
 
     @property

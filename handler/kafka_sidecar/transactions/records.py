@@ -1,7 +1,7 @@
 """The records of `__transaction_state`: keys and values as Kafka has them (TransactionLogKey, TransactionLogValue).
 
-Values are read in both versions and written in version 1, which is flexible. What numbers tell of transactions stands in tagged fields of
-our own, which Kafka passes over.
+Values are read in both versions and written in version 1, which is flexible. What numbers tell of transactions stands
+in tagged fields of our own, which Kafka passes over.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def write_value(metadata: TransactionMetadata) -> bytes:
         compact_text(topic) + compact_array(struct.pack(">i", partition) for partition in partitions) + varint(0)
         for topic, partitions in by_topic.items()
     )
-    head = _I16.pack(VERSION) + _HEAD.pack(metadata.producer_id, metadata.producer_epoch, metadata.timeout_ms, metadata.state)
+    head = _I16.pack(VERSION) + _HEAD.pack(
+        metadata.producer_id, metadata.producer_epoch, metadata.timeout_ms, metadata.state
+    )
     times = _TIMES.pack(metadata.last_update_timestamp, metadata.start_timestamp)
     # A transaction without partitions has null in Kafka's records while it is empty.
     partitions = varint(0) if metadata.state is TransactionState.EMPTY else compact_array(topics)
@@ -87,7 +89,11 @@ def write_value(metadata: TransactionMetadata) -> bytes:
 
 def _tags(metadata: TransactionMetadata) -> bytes:
     fields = [
-        (_PREVIOUS_PRODUCER_ID, _I64.pack(metadata.previous_producer_id), metadata.previous_producer_id != NO_PRODUCER_ID),
+        (
+            _PREVIOUS_PRODUCER_ID,
+            _I64.pack(metadata.previous_producer_id),
+            metadata.previous_producer_id != NO_PRODUCER_ID,
+        ),
         (_NEXT_PRODUCER_ID, _I64.pack(metadata.next_producer_id), metadata.next_producer_id != NO_PRODUCER_ID),
         (_CLIENT_VERSION, _I16.pack(metadata.client_version), metadata.client_version != 0),
         (_NUMBER, _NUMBERS.pack(metadata.number, metadata.last_producer_epoch), True),
@@ -113,13 +119,21 @@ def _metadata(transactional_id: str, version: int, reader: Reader) -> Transactio
         return int(tags[tag].unpack(layout)[0]) if tag in tags else default
 
     return TransactionMetadata(
-        transactional_id=transactional_id, producer_id=producer_id, producer_epoch=epoch, timeout_ms=timeout_ms,
-        state=TransactionState(state), last_update_timestamp=last_update,
+        transactional_id=transactional_id,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        timeout_ms=timeout_ms,
+        state=TransactionState(state),
+        last_update_timestamp=last_update,
         previous_producer_id=number_in(_PREVIOUS_PRODUCER_ID, _I64, NO_PRODUCER_ID),
-        next_producer_id=number_in(_NEXT_PRODUCER_ID, _I64, NO_PRODUCER_ID), last_producer_epoch=last_epoch,
-        partitions=frozenset((topic, partition) for topic, partitions in topics for partition in partitions), start_timestamp=start,
-        client_version=number_in(_CLIENT_VERSION, _I16, 0), number=number, marked_from=number_in(_MARKED_FROM, _I64, 0),
-    )  # fmt: skip
+        next_producer_id=number_in(_NEXT_PRODUCER_ID, _I64, NO_PRODUCER_ID),
+        last_producer_epoch=last_epoch,
+        partitions=frozenset((topic, partition) for topic, partitions in topics for partition in partitions),
+        start_timestamp=start,
+        client_version=number_in(_CLIENT_VERSION, _I16, 0),
+        number=number,
+        marked_from=number_in(_MARKED_FROM, _I64, 0),
+    )
 
 
 def _topic(reader: Reader, _: int) -> tuple[str, list[int]]:

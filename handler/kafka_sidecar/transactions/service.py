@@ -23,15 +23,32 @@ TransactionRuntime = CoordinatorRuntime[Coordinator]
 
 
 def transaction_runtime(
-    client: Client, admin: Admin, config: TransactionsConfig, namespace: str, logs: Logs, own: SidecarInfo, names: Names,
-    monotonic: Callable[[], float], clock: Clock, new_id: NewId, new_producer_id: NewProducerId, id_of: IdOf,
-) -> TransactionRuntime:  # fmt: skip
+    client: Client,
+    admin: Admin,
+    config: TransactionsConfig,
+    namespace: str,
+    logs: Logs,
+    own: SidecarInfo,
+    names: Names,
+    monotonic: Callable[[], float],
+    clock: Clock,
+    new_id: NewId,
+    new_producer_id: NewProducerId,
+    id_of: IdOf,
+) -> TransactionRuntime:
     topic = InternalTopic(
-        kind="transaction", namespace=namespace, name="__transaction_state", partitions=config.state_partitions,
-        subscription=SUBSCRIPTION, producer="kafka-transactions", codec=TransactionRecords(),
-    )  # fmt: skip
+        kind="transaction",
+        namespace=namespace,
+        name="__transaction_state",
+        partitions=config.state_partitions,
+        subscription=SUBSCRIPTION,
+        producer="kafka-transactions",
+        codec=TransactionRecords(),
+    )
     coordinator = Coordinator(
         config, Markers(logs), monotonic, clock.wall, clock.awake, new_producer_id, lambda: runtime.leaders.all_are_new
     )
-    runtime: TransactionRuntime = CoordinatorRuntime(client, admin, topic, own, names, coordinator, clock, new_id, id_of)
+    runtime: TransactionRuntime = CoordinatorRuntime(
+        client, admin, topic, own, names, coordinator, clock, new_id, id_of
+    )
     return runtime

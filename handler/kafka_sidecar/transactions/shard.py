@@ -1,7 +1,9 @@
-"""A shard: the transactional ids of one partition of `__transaction_state`, while this process leads it (see `coordination.term`).
+"""A shard: the transactional ids of one partition of `__transaction_state`, while this process leads it (see
+`coordination.term`).
 
-An id changes when its record is stored. Until then it is `changing`, and the machine lets nothing else happen to it. That its transaction
-is complete is the exception: it counts when the markers are written, and the record of what follows is never stored without that of it.
+An id changes when its record is stored. Until then it is `changing`, and the machine lets nothing else happen to it.
+That its transaction is complete is the exception: it counts when the markers are written, and the record of what
+follows is never stored without that of it.
 """
 
 from __future__ import annotations
@@ -105,12 +107,16 @@ class Shard(TermState[TransactionRecord]):
         """Store what an id becomes; None deletes it. CoordinatorError if the term ends before, or has not begun."""
         self.term.check_leading()
         before = self.transactions.get(transactional_id)
-        assert before is None or metadata is None or before.state in machine.FROM[metadata.state], f"{before.state} to {metadata.state}"
+        assert before is None or metadata is None or before.state in machine.FROM[metadata.state], (
+            f"{before.state} to {metadata.state}"
+        )
         changing = self.changing
         changing.add(transactional_id)
         # Until the write has its outcome, also where who waits for it gives up.
         try:
-            self.term.store([TransactionRecord(transactional_id, metadata)], lambda _: changing.discard(transactional_id))
+            self.term.store(
+                [TransactionRecord(transactional_id, metadata)], lambda _: changing.discard(transactional_id)
+            )
         except BaseException:
             changing.discard(transactional_id)
             raise
@@ -121,7 +127,10 @@ class Shard(TermState[TransactionRecord]):
         transactional_id = metadata.transactional_id
         if transactional_id not in self._completing:
             task = SupervisedTask(
-                "completion", f"transaction {transactional_id}", lambda: self._markers_then_complete(metadata), backoff=Backoff()
+                "completion",
+                f"transaction {transactional_id}",
+                lambda: self._markers_then_complete(metadata),
+                backoff=Backoff(),
             )
             self._completing[transactional_id] = task
             task.start()
@@ -132,7 +141,8 @@ class Shard(TermState[TransactionRecord]):
         if self.transactions.get(transactional_id) is metadata:
             record = TransactionRecord(transactional_id, machine.complete(metadata, self._context.wall_clock()))
             self.term.store([record])
-            # It counts at once: the next one is never stored without it. Where it is not stored the next term writes the markers again.
+            # It counts at once: the next one is never stored without it. Where it is not stored the next term writes
+            # the markers again.
             if self.transactions.get(transactional_id) is metadata:  # else the term has ended with that write
                 self._apply(record)
         self._completing.pop(transactional_id, None)

@@ -20,7 +20,8 @@ from kafka_sidecar.wire.varint import MAX_TAGS, read_varint, unsigned_varint
 T = TypeVar("T")
 R = TypeVar("R", bound="Reader")
 
-# Of all arrays of a message: every element becomes an object and work, however few its bytes. No honest request is near this.
+# Of all arrays of a message: every element becomes an object and work, however few its bytes. No honest request is near
+# this.
 MAX_ELEMENTS: Final = 200_000
 # Numbers cost less: so many are one element.
 _NUMBERS: Final = 8
@@ -41,7 +42,9 @@ _ZEROS: Final = bytes(16)
 
 
 class Reader:
-    """From `at` on; moves forward as it reads. A buffer that ends too early is a struct.error or an IndexError: see `Message.read`."""
+    """From `at` on; moves forward as it reads. A buffer that ends too early is a struct.error or an IndexError: see
+    `Message.read`.
+    """
 
     __slots__ = ("at", "data", "elements_left", "end")
 
@@ -307,7 +310,9 @@ class Writer:
             self.string(value)
 
     def message(self, value: str) -> None:
-        """What is said of an error. It may repeat what the client sent, and older versions have room for 32,767 bytes."""
+        """What is said of an error. It may repeat what the client sent, and older versions have room for 32,767
+        bytes.
+        """
         self.string(value if len(value) <= MESSAGE_CHARACTERS else f"{value[:MESSAGE_CHARACTERS]} ...")
 
     def nullable_message(self, value: str | None) -> None:

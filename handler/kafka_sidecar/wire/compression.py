@@ -101,7 +101,9 @@ def _raw_snappy(block: bytes | bytearray, max_bytes: int) -> bytes:
     return bytes(cramjam.snappy.decompress_raw(block))
 
 
-def _growing(decompress_into: Callable[[bytes | bytearray, bytearray], int], data: bytes | bytearray, max_bytes: int) -> bytes:
+def _growing(
+    decompress_into: Callable[[bytes | bytearray, bytearray], int], data: bytes | bytearray, max_bytes: int
+) -> bytes:
     """What has no size in front is tried with more and more room."""
     room = max(_SMALLEST_GUESS, _USUAL_RATIO * len(data))
     while True:

@@ -1,8 +1,10 @@
 """Control records: what ends a transaction in a partition's log (KIP-98).
 
-A marker is the one record of a batch with the control bit. Its key says which kind it is, its value which coordinator wrote it.
+A marker is the one record of a batch with the control bit. Its key says which kind it is, its value which coordinator
+wrote it.
 
-Control records are also what consumers of any kind step over. So offsets without records are served as a batch with one.
+Control records are also what consumers of any kind step over. So offsets without records are served as a batch with
+one.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ _VALUE: Final = struct.Struct(">hi")  # version, coordinator epoch
 # ControlRecordType.
 ABORT: Final = 0
 COMMIT: Final = 1
-# Of the record: attributes, the deltas of its timestamp and its offset, and then the key with its size. All are varints of one byte.
+# Of the record: attributes, the deltas of its timestamp and its offset, and then the key with its size. All are varints
+# of one byte.
 _KEY_SIZE: Final = bytes((2 * _KEY.size,))
 _BEFORE_KEY: Final = b"\x00\x00\x00" + _KEY_SIZE
 _BEFORE_VALUE: Final = bytes((2 * _VALUE.size,))
@@ -48,25 +51,31 @@ def write_marker(producer_id: int, epoch: int, marker: EndTransactionMarker, tim
     """The control batch, as Kafka's brokers write it (MemoryRecords.withEndTransactionMarker)."""
     record = _BEFORE_KEY + _KEY.pack(0, COMMIT if marker.committed else ABORT)
     record += _BEFORE_VALUE + _VALUE.pack(0, marker.coordinator_epoch) + _NO_HEADERS
-    return _batch_of_one(0, _CHECKED.pack(TRANSACTIONAL | CONTROL, 0, timestamp, timestamp, producer_id, epoch, NO_SEQUENCE, 1), record)
+    return _batch_of_one(
+        0, _CHECKED.pack(TRANSACTIONAL | CONTROL, 0, timestamp, timestamp, producer_id, epoch, NO_SEQUENCE, 1), record
+    )
 
 
 def placeholder(base_offset: int, offset_count: int, timestamp: int = NO_TIMESTAMP) -> bytes:
     """A batch for offsets without records, which every consumer steps over: one control record, at the last of them.
 
-    With no record at all librdkafka takes the answer for one that did not fit, and asks for twice as many bytes each time; kafkajs
-    asks for the same offset again, sarama and aiokafka fail. The record is a commit of nobody: librdkafka reads its key, old
-    versions of sarama its value first, Java looks for aborts.
+    With no record at all librdkafka takes the answer for one that did not fit, and asks for twice as many bytes each
+    time; kafkajs asks for the same offset again, sarama and aiokafka fail. The record is a commit of nobody: librdkafka
+    reads its key, old versions of sarama its value first, Java looks for aborts.
     """
     last = offset_count - 1
     record = bytearray(b"\x00\x00")
     unsigned_varint(record, 2 * last)
     record += _KEY_SIZE + _KEY.pack(0, COMMIT) + _BEFORE_VALUE + _VALUE.pack(0, 0) + _NO_HEADERS
-    return _batch_of_one(base_offset, _CHECKED.pack(CONTROL, last, timestamp, timestamp, NO_PRODUCER_ID, -1, NO_SEQUENCE, 1), record)
+    return _batch_of_one(
+        base_offset, _CHECKED.pack(CONTROL, last, timestamp, timestamp, NO_PRODUCER_ID, -1, NO_SEQUENCE, 1), record
+    )
 
 
 def is_placeholder(header: BatchHeader) -> bool:
-    """Whether it stands for offsets without records. The marker of a transaction names a producer, a placeholder none."""
+    """Whether it stands for offsets without records. The marker of a transaction names a producer, a placeholder
+    none.
+    """
     return bool(header.attributes & CONTROL) and header.producer_id == NO_PRODUCER_ID
 
 
@@ -77,7 +86,9 @@ def _batch_of_one(base_offset: int, header: bytes, record: bytes | bytearray) ->
 
 
 def read_marker(batch: bytes | bytearray | memoryview) -> EndTransactionMarker | None:
-    """What a control batch says; None where it is of another kind or has no record any more. BatchMalformed where it is neither."""
+    """What a control batch says; None where it is of another kind or has no record any more. BatchMalformed where it is
+    neither.
+    """
     header = read_header(batch)
     if not header.record_count:
         return None

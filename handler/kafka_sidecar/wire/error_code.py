@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """org.apache.kafka.common.protocol.Errors. One that is not known here is UNKNOWN_SERVER_ERROR, as in Java."""
+    """org.apache.kafka.common.protocol.Errors. Unknown codes are UNKNOWN_SERVER_ERROR, as in Java."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

@@ -13,7 +13,14 @@ JOINED_PARTS: Final = 1_000
 
 
 # How peers begin that speak something else.
-_OTHERS: Final = {b"PRI ": "gRPC", b"GET ": "HTTP", b"POST": "HTTP", b"HEAD": "HTTP", b"\x16\x03\x01": "TLS", b"\x16\x03\x03": "TLS"}
+_OTHERS: Final = {
+    b"PRI ": "gRPC",
+    b"GET ": "HTTP",
+    b"POST": "HTTP",
+    b"HEAD": "HTTP",
+    b"\x16\x03\x01": "TLS",
+    b"\x16\x03\x03": "TLS",
+}
 
 
 def _why_not(begins: bytes, size: int, limit: int) -> str:

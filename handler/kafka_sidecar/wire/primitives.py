@@ -25,7 +25,9 @@ class RecordUnreadable(ProtocolError):
 
 
 class reading:
-    """What goes wrong within is a RecordUnreadable. A log has millions of records, for which a generator costs too much."""
+    """What goes wrong within is a RecordUnreadable. A log has millions of records, for which a generator costs too
+    much.
+    """
 
     __slots__ = ("_what",)
 
@@ -40,7 +42,9 @@ class reading:
 
 
 def versioned(value: bytes, flexible_since: int) -> tuple[int, Reader]:
-    """The version that a value begins with, and a reader of the rest. What is stored may have as many elements as it has bytes."""
+    """The version that a value begins with, and a reader of the rest. What is stored may have as many elements as it
+    has bytes.
+    """
     version = int(_VERSION.unpack_from(value)[0])
     reader = FlexibleReader if version >= flexible_since else Reader
     return version, reader(memoryview(value)[_VERSION.size :], max_elements=len(value))

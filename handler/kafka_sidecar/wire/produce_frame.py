@@ -1,8 +1,8 @@
 """Produce requests of the ordinary shape, read and answered without an object for each part of them.
 
-The generated classes of `messages.produce` know every field of every version. Most requests have the same few: no transaction,
-no tagged field. Those are found here by their places in the frame, which is left as it is; anything else is None, and read by
-the generated class.
+The generated classes of `messages.produce` know every field of every version. Most requests have the same few: no
+transaction, no tagged field. Those are found here by their places in the frame, which is left as it is; anything else
+is None, and read by the generated class.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ _APPENDED: Final = struct.Struct(">ihqqq")  # index, error, base offset, log app
 _NO_RECORD_ERRORS: Final = _I32.pack(0) + _I16.pack(-1)
 _NO_APPEND_TIME: Final = -1
 _LONG_VARINT: Final = 0x80
-# The whole answer to one batch, but for its topic, from version 9 on. What stands between the numbers is described below.
+# The whole answer to one batch, but for its topic, from version 9 on. What stands between the numbers is described
+# below.
 _ONE_HEAD: Final = struct.Struct(">iiBB")
 _ONE_BATCH: Final = struct.Struct(">BihqqqBBBBiB")
-# In one request: each is found before the first is looked at. Kafka's producers send one batch a partition, and a broker leads a
-# few thousand.
+# In one request: each is found before the first is looked at. Kafka's producers send one batch a partition, and a
+# broker leads a few thousand.
 MAX_BATCHES: Final = 10_000
 
 
@@ -45,7 +46,9 @@ class ProduceFrame(NamedTuple):
     correlation_id: int
     acks: int
     timeout_ms: int
-    batches: Sequence[tuple[bytes, int, int, int]]  # the topic as it stands in the frame, the partition; where its records begin and end
+    batches: Sequence[
+        tuple[bytes, int, int, int]
+    ]  # the topic as it stands in the frame, the partition; where its records begin and end
 
 
 def topic_key(version: int, name: str, topic_id: UUID | None) -> bytes:
@@ -148,11 +151,15 @@ def produce_answer(requested: ProduceFrame, results: Sequence[tuple[int, int, in
     if flexible and len(results) == 1:
         key, index, _, _ = requested.batches[0]
         error, base_offset, log_start = results[0]
-        return b"".join((
-            _ONE_HEAD.pack(_ONE_HEAD.size - 4 + len(key) + _ONE_BATCH.size, requested.correlation_id, 0, 2), key,
-            # One partition. Behind its numbers: no record errors, no message, no tags; no tags of the topic; throttle time; no tags.
-            _ONE_BATCH.pack(2, index, error, base_offset, _NO_APPEND_TIME, log_start, 1, 0, 0, 0, 0, 0),
-        ))  # fmt: skip
+        return b"".join(
+            (
+                _ONE_HEAD.pack(_ONE_HEAD.size - 4 + len(key) + _ONE_BATCH.size, requested.correlation_id, 0, 2),
+                key,
+                # One partition. Behind its numbers: no record errors, no message, no tags; no tags of the topic;
+                # throttle time; no tags.
+                _ONE_BATCH.pack(2, index, error, base_offset, _NO_APPEND_TIME, log_start, 1, 0, 0, 0, 0, 0),
+            )
+        )
     out = bytearray(4)
     out += _HEAD.pack(requested.correlation_id, 0) if flexible else _I32.pack(requested.correlation_id)
     topics = _by_topic(requested.batches)

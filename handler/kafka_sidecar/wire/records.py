@@ -134,23 +134,39 @@ def read_produced(data: bytes) -> BatchHeader:
 def read_ordinary(
     frame: memoryview, begin: int, end: int, latest_timestamp: int, highest_codec: int
 ) -> tuple[int, int, int, int, int] | None:
-    """Offset count, greatest timestamp, producer id, its epoch and base sequence of a batch that `read_produced` would take.
+    """Offset count, greatest timestamp, producer id, its epoch and base sequence of a batch that `read_produced` would
+    take.
 
     None for any other: `read_produced` says what is wrong.
     """
     if end - begin < HEADER_SIZE:
         return None
     (
-        base_offset, length, _, magic, crc, attributes, last_offset_delta, _, max_timestamp, producer_id, epoch, sequence, records,
-    ) = HEADER.unpack_from(frame, begin)  # fmt: skip
+        base_offset,
+        length,
+        _,
+        magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        _,
+        max_timestamp,
+        producer_id,
+        epoch,
+        sequence,
+        records,
+    ) = HEADER.unpack_from(frame, begin)
     if (
-        magic == 2 and length + _OVERHEAD == end - begin and base_offset == 0
+        magic == 2
+        and length + _OVERHEAD == end - begin
+        and base_offset == 0
         and 0 <= attributes <= highest_codec  # a codec, and no other bit
-        and records == last_offset_delta + 1 and records > 0
+        and records == last_offset_delta + 1
+        and records > 0
         and max_timestamp <= latest_timestamp
         and (producer_id == NO_PRODUCER_ID or (producer_id >= 0 and sequence >= 0 and epoch >= 0))
         and crc32c(frame[begin + CHECKED_FROM : end]) == crc
-    ):  # fmt: skip
+    ):
         return records, max_timestamp, producer_id, epoch, sequence
     return None
 
@@ -231,8 +247,8 @@ def with_base_offsets(data: bytes | bytearray, base_offset: int) -> bytearray:
 
 
 def whole_batches(data: bytes | bytearray, offset: int, max_bytes: int) -> tuple[int, int, int]:
-    """Where the batches are that begin with the one that holds `offset` and fit `max_bytes`, at least that one: begin, end, and
-    the offset after them. The batches follow each other and have their offsets.
+    """Where the batches are that begin with the one that holds `offset` and fit `max_bytes`, at least that one: begin,
+    end, and the offset after them. The batches follow each other and have their offsets.
     """
     at = 0
     begin = -1
@@ -252,12 +268,16 @@ def whole_batches(data: bytes | bytearray, offset: int, max_bytes: int) -> tuple
 
 def header_of_native(offset_count: int, record_count: int, max_timestamp: int) -> BatchHeader:
     """The header of a batch that was not written by Kafka's producers, as far as a fold needs it."""
-    return BatchHeader(0, 0, -1, 2, 0, 0, offset_count - 1, max_timestamp, max_timestamp, NO_PRODUCER_ID, -1, NO_SEQUENCE, record_count)
+    return BatchHeader(
+        0, 0, -1, 2, 0, 0, offset_count - 1, max_timestamp, max_timestamp, NO_PRODUCER_ID, -1, NO_SEQUENCE, record_count
+    )
 
 
 def empty_batch(offset_count: int) -> bytes:
     """A batch that takes offsets and holds no record, as Kafka's compaction leaves one behind."""
-    checked = struct.pack(">hiqqqhii", 0, offset_count - 1, NO_TIMESTAMP, NO_TIMESTAMP, NO_PRODUCER_ID, -1, NO_SEQUENCE, 0)
+    checked = struct.pack(
+        ">hiqqqhii", 0, offset_count - 1, NO_TIMESTAMP, NO_TIMESTAMP, NO_PRODUCER_ID, -1, NO_SEQUENCE, 0
+    )
     return struct.pack(">qiibI", 0, HEADER_SIZE - _OVERHEAD, 0, 2, crc32c(checked)) + checked
 
 

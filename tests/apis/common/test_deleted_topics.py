@@ -46,7 +46,8 @@ async def test_every_sidecar_that_is_listed_hears_of_a_deletion_before_the_clien
 ) -> None:
     async def listed() -> list[SidecarInfo]:
         return [
-            SidecarInfo(name, 0, "", f"{name}:1" if name != "unreachable" else "") for name in ("a", "gone", "silent", "unreachable", "b")
+            SidecarInfo(name, 0, "", f"{name}:1" if name != "unreachable" else "")
+            for name in ("a", "gone", "silent", "unreachable", "b")
         ]
 
     peers = TellingPeers()
@@ -59,7 +60,9 @@ async def test_every_sidecar_that_is_listed_hears_of_a_deletion_before_the_clien
     assert errors(answer.responses) == [ErrorCode.NONE]
     assert peers.told == [(address, {NAMESPACE + "t": topic_id}) for address in ("a:1", "b:1")]
     (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert line.startswith("2 of 4 sidecars may not know yet of deleted topics (t): gone:1: the sidecar at gone:1 did not answer")
+    assert line.startswith(
+        "2 of 4 sidecars may not know yet of deleted topics (t): gone:1: the sidecar at gone:1 did not answer"
+    )
     assert line.endswith("; silent:1: no answer in time")
 
 
@@ -67,7 +70,9 @@ async def test_a_few_sidecars_that_do_not_answer_keep_nobody_else_from_hearing_o
     sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def listed() -> list[SidecarInfo]:
-        return [SidecarInfo("silent" if number in (5, 105) else "a", number, "", f"a:{number}") for number in range(250)]
+        return [
+            SidecarInfo("silent" if number in (5, 105) else "a", number, "", f"a:{number}") for number in range(250)
+        ]
 
     peers = TellingPeers()
     monkeypatch.setattr(deleted_topics, "TELL_SECONDS", 0.2)
@@ -108,7 +113,9 @@ async def test_a_sidecar_that_hears_of_a_deletion_serves_nothing_of_the_topic(si
     before = {name: sidecar.table.get(name) for name in names}
     for name in before:
         sidecar.logs[name].start_moved_to = MovedStart(Position(5, 0), 0)
-    await forget_here(sidecar.services, {NAMESPACE + "t": uuid.UUID(int=7), NAMESPACE + "plain": None, "no://topic": None})
+    await forget_here(
+        sidecar.services, {NAMESPACE + "t": uuid.UUID(int=7), NAMESPACE + "plain": None, "no://topic": None}
+    )
     assert [name for name in names if sidecar.table.get(name) is before[name]] == [names[-1]]
     assert set(sidecar.services.log_starts.values) == set(names), "the one that deletes forgets them for all"
 

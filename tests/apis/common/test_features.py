@@ -43,7 +43,9 @@ async def test_versions_before_3_tell_no_features(sidecar: Sidecar) -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 @pytest.mark.parametrize(("feature", "level"), [("metadata.version", 20), ("transaction.version", 1), ("of.nobody", 1)])
-async def test_any_other_level_is_refused_for_the_whole_request(sidecar: Sidecar, version: int, feature: str, level: int) -> None:
+async def test_any_other_level_is_refused_for_the_whole_request(
+    sidecar: Sidecar, version: int, feature: str, level: int
+) -> None:
     updates = [
         FeatureUpdateKey(feature="group.version", max_version_level=1),
         FeatureUpdateKey(feature=feature, max_version_level=level),

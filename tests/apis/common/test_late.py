@@ -40,7 +40,9 @@ async def test_a_topic_that_is_described_late_has_no_leader_yet_and_who_asks_aga
     assert sidecar.admin.calls == questions
 
 
-async def test_a_listing_leaves_out_no_topic_because_it_is_slow(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_listing_leaves_out_no_topic_because_it_is_slow(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("a", "b", "c"):
         sidecar.admin.make(name)
     await described(sidecar, "a")
@@ -54,7 +56,11 @@ async def test_a_listing_leaves_out_no_topic_because_it_is_slow(sidecar: Sidecar
 
     monkeypatch.setattr(sidecar.admin, "created_at", slow)
     listed = await described(sidecar)
-    assert [(topic.name, topic.error_code) for topic in listed] == [("a", ErrorCode.NONE), ("b", LATE), ("c", ErrorCode.NONE)]
+    assert [(topic.name, topic.error_code) for topic in listed] == [
+        ("a", ErrorCode.NONE),
+        ("b", LATE),
+        ("c", ErrorCode.NONE),
+    ]
     page = await sidecar.ask(DescribeTopicPartitionsRequest(response_partition_limit=100), 0)
     assert [topic.name for topic in page.topics] == ["a"]
     assert page.next_cursor == Cursor(topic_name="b")
@@ -134,7 +140,9 @@ async def test_what_changes_something_has_no_limit(sidecar: Sidecar) -> None:
     assert errors((await deleting).responses) == [ErrorCode.NONE]
 
 
-async def test_offsets_that_pulsar_can_not_tell_now_are_asked_for_again(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_offsets_that_pulsar_can_not_tell_now_are_asked_for_again(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """NOT_LEADER_OR_FOLLOWER would be the end of it for librdkafka."""
     sidecar.admin.make("t")
 

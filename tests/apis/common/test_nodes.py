@@ -1,4 +1,6 @@
-"""What admin tools ask of a cluster whose replicas are Pulsar's: elections, reassignments, directories, manual assignments."""
+"""What admin tools ask of a cluster whose replicas are Pulsar's: elections, reassignments, directories, manual
+assignments.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,17 @@ from kafka_sidecar.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from kafka_sidecar.wire.messages.alter_replica_log_dirs import AlterReplicaLogDir, AlterReplicaLogDirsRequest, AlterReplicaLogDirTopic
+from kafka_sidecar.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from kafka_sidecar.wire.messages.api_versions import ApiVersionsRequest
-from kafka_sidecar.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsRequest, CreatePartitionsTopic
+from kafka_sidecar.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
 from kafka_sidecar.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from kafka_sidecar.wire.messages.describe_cluster import DescribeClusterRequest
 from kafka_sidecar.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -46,17 +56,32 @@ async def sidecar() -> AsyncIterator[Sidecar]:
 async def test_every_partition_has_its_leader(sidecar: Sidecar) -> None:
     wanted = [TopicPartitions(topic="t", partitions=[0, 1, 2]), TopicPartitions(topic="missing", partitions=[0])]
     answer = await sidecar.ask(ElectLeadersRequest(election_type=0, topic_partitions=wanted, timeout_ms=1000), 2)
-    told = {(one.topic, part.partition_id): part.error_code for one in answer.replica_election_results for part in one.partition_result}
+    told = {
+        (one.topic, part.partition_id): part.error_code
+        for one in answer.replica_election_results
+        for part in one.partition_result
+    }
     needless = ErrorCode.ELECTION_NOT_NEEDED
     assert told == {("t", 0): needless, ("t", 1): needless, ("t", 2): MISSING, ("missing", 0): MISSING}
-    assert not (await sidecar.ask(ElectLeadersRequest(topic_partitions=None, timeout_ms=1000), 2)).replica_election_results
+    assert not (
+        await sidecar.ask(ElectLeadersRequest(topic_partitions=None, timeout_ms=1000), 2)
+    ).replica_election_results
 
 
 @pytest.mark.parametrize(
     ("replicas", "code"),
-    [([0], NONE), (None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS), ([], REFUSED), ([0, 0], REFUSED), ([7], REFUSED), ([0, 7], REFUSED)],
+    [
+        ([0], NONE),
+        (None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),
+        ([], REFUSED),
+        ([0, 0], REFUSED),
+        ([7], REFUSED),
+        ([0, 7], REFUSED),
+    ],
 )
-async def test_a_reassignment_may_name_live_nodes(sidecar: Sidecar, replicas: list[int] | None, code: ErrorCode) -> None:
+async def test_a_reassignment_may_name_live_nodes(
+    sidecar: Sidecar, replicas: list[int] | None, code: ErrorCode
+) -> None:
     wanted = [ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=1, replicas=replicas)])]
     answer = await sidecar.ask(AlterPartitionReassignmentsRequest(topics=wanted, timeout_ms=1000), 1)
     assert answer.responses[0].partitions[0].error_code is code
@@ -67,7 +92,11 @@ async def test_sizes_are_those_that_pulsar_has(sidecar: Sidecar) -> None:
     async def sizes(topics: list[DescribableLogDirTopic] | None) -> dict[tuple[str, int], int]:
         (result,) = (await sidecar.ask(DescribeLogDirsRequest(topics=topics), 4)).results
         assert (result.error_code, result.log_dir) == (NONE, LOG_DIR)
-        return {(topic.name, part.partition_index): part.partition_size for topic in result.topics for part in topic.partitions}
+        return {
+            (topic.name, part.partition_index): part.partition_size
+            for topic in result.topics
+            for part in topic.partitions
+        }
 
     assert await sizes(None) == {("t", 0): 100, ("t", 1): 20}
     assert await sizes([DescribableLogDirTopic(topic="t", partitions=[1, 5])]) == {("t", 1): 20}
@@ -91,7 +120,10 @@ async def test_each_partition_is_in_the_directory_of_one_node() -> None:
 
 @pytest.mark.parametrize(("path", "code"), [(LOG_DIR, NONE), ("/elsewhere", ErrorCode.LOG_DIR_NOT_FOUND)])
 async def test_there_is_one_directory(sidecar: Sidecar, path: str, code: ErrorCode) -> None:
-    topics = [AlterReplicaLogDirTopic(name="t", partitions=[0, 9]), AlterReplicaLogDirTopic(name="missing", partitions=[0])]
+    topics = [
+        AlterReplicaLogDirTopic(name="t", partitions=[0, 9]),
+        AlterReplicaLogDirTopic(name="missing", partitions=[0]),
+    ]
     answer = await sidecar.ask(AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=topics)]), 2)
     told = [part.error_code for topic in answer.results for part in topic.partitions]
     assert told == ([NONE, MISSING, MISSING] if code is NONE else [code] * 3)
@@ -123,9 +155,13 @@ async def test_a_topic_is_made_by_a_manual_assignment(
     sidecar: Sidecar, assignments: list[tuple[int, list[int]]], counts: tuple[int, int], code: ErrorCode
 ) -> None:
     wanted = CreatableTopic(
-        name="new", num_partitions=counts[0], replication_factor=counts[1],
-        assignments=[CreatableReplicaAssignment(partition_index=index, broker_ids=brokers) for index, brokers in assignments],
-    )  # fmt: skip
+        name="new",
+        num_partitions=counts[0],
+        replication_factor=counts[1],
+        assignments=[
+            CreatableReplicaAssignment(partition_index=index, broker_ids=brokers) for index, brokers in assignments
+        ],
+    )
     (told,) = (await sidecar.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=1_000), 7)).topics
     assert told.error_code is code
     assert (NAMESPACE + "new" in sidecar.admin.there) == (code is NONE)
@@ -134,7 +170,9 @@ async def test_a_topic_is_made_by_a_manual_assignment(
 
 
 @pytest.mark.parametrize(("brokers", "code"), [([[0], [0]], NONE), ([[0]], REFUSED), ([[0], [7]], REFUSED)])
-async def test_partitions_are_added_by_a_manual_assignment(sidecar: Sidecar, brokers: list[list[int]], code: ErrorCode) -> None:
+async def test_partitions_are_added_by_a_manual_assignment(
+    sidecar: Sidecar, brokers: list[list[int]], code: ErrorCode
+) -> None:
     assignments = [CreatePartitionsAssignment(broker_ids=one) for one in brokers]
     wanted = CreatePartitionsTopic(name="t", count=4, assignments=assignments)
     (told,) = (await sidecar.ask(CreatePartitionsRequest(topics=[wanted], timeout_ms=1_000), 3)).results
@@ -144,7 +182,13 @@ async def test_partitions_are_added_by_a_manual_assignment(sidecar: Sidecar, bro
 
 @pytest.mark.parametrize(
     ("software", "told"),
-    [("librdkafka", [0, 2]), ("confluent-kafka-python", [0, 2]), ("node-rdkafka", [0, 2]), ("apache-kafka-java", [0]), ("", [0])],
+    [
+        ("librdkafka", [0, 2]),
+        ("confluent-kafka-python", [0, 2]),
+        ("node-rdkafka", [0, 2]),
+        ("apache-kafka-java", [0]),
+        ("", [0]),
+    ],
 )
 async def test_who_drops_nodes_that_are_not_named_is_told_of_those_of_a_moment_ago(
     sidecar: Sidecar, software: str, told: list[int]
@@ -160,7 +204,9 @@ async def test_who_drops_nodes_that_are_not_named_is_told_of_those_of_a_moment_a
     assert [broker.broker_id for broker in cluster.brokers] == [0], "who asks for the cluster is told who is there"
 
 
-async def test_a_leader_that_leaves_while_pulsar_is_asked_is_among_the_nodes(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_leader_that_leaves_while_pulsar_is_asked_is_among_the_nodes(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A client that is told of a leader, and of no such node, takes the partition for one without a leader."""
     await sidecar.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)  # which looks the topic up
     other = Member(2, "other", 9093)

@@ -1,4 +1,6 @@
-"""The ordinary way of a Produce request: it is taken, and it comes to the same answers and the same log as the other."""
+"""The ordinary way of a Produce request: it is taken, and it comes to the same answers and the same log as the
+other.
+"""
 
 from __future__ import annotations
 
@@ -60,11 +62,22 @@ class Sidecar:
         self.table = open_table(lambda topic, name: self.logs.setdefault(topic, MemoryLog()).named(name))
         self.fleet = TestFleet(Member(0, "127.0.0.1", 9092))
         self.services = Services(
-            config=KafkaConfig(), catalog=self.catalog, configs=cast(Any, None), partitions=self.table, sessions=FetchSessionCache(),
-            groups=cast(Any, None), peers=cast(Any, None), fleet=self.fleet, mirror=cast(Any, None), in_turn=KeyedLock(),
-            log_starts=cast(Any, None), transactions=cast(Any, None), answers=AnswerShare(2**30),
-            clock=asyncio.get_running_loop().time, wall_clock=lambda: int(time.time() * 1000),
-        )  # fmt: skip
+            config=KafkaConfig(),
+            catalog=self.catalog,
+            configs=cast(Any, None),
+            partitions=self.table,
+            sessions=FetchSessionCache(),
+            groups=cast(Any, None),
+            peers=cast(Any, None),
+            fleet=self.fleet,
+            mirror=cast(Any, None),
+            in_turn=KeyedLock(),
+            log_starts=cast(Any, None),
+            transactions=cast(Any, None),
+            answers=AnswerShare(2**30),
+            clock=asyncio.get_running_loop().time,
+            wall_clock=lambda: int(time.time() * 1000),
+        )
         self.dispatch = Dispatcher(self.services.clock)
 
     def abort(self) -> None:
@@ -93,7 +106,9 @@ class Sidecar:
         assert struct.unpack_from(">ii", frame) == (len(frame) - 4, 1)
         response = ProduceResponse.read(version, frame[8 + (version >= 9) :])
         return [
-            (part.error_code, part.base_offset, part.log_start_offset) for topic in response.responses for part in topic.partition_responses
+            (part.error_code, part.base_offset, part.log_start_offset)
+            for topic in response.responses
+            for part in topic.partition_responses
         ]
 
     def partition(self, index: int) -> Any:
@@ -110,12 +125,16 @@ async def test_from_the_second_batch_on_a_producer_takes_the_ordinary_way(versio
     log_start = 0 if version >= 5 else -1
     first = batch(b"a", b"b", producer_id=1, epoch=0, sequence=0)
     assert await sidecar.produce(first, version=version, acks=acks) == [(ErrorCode.NONE, 0, log_start)]
-    assert [part[0] for part in await sidecar.produce(batch(b"x"), batch(b"y"), version=version, acks=acks)] == [ErrorCode.NONE] * 2
+    assert [part[0] for part in await sidecar.produce(batch(b"x"), batch(b"y"), version=version, acks=acks)] == [
+        ErrorCode.NONE
+    ] * 2
     assert sidecar.ordinary == 0, "the partitions were opened by these"
     for number in range(1, 4):
         data = batch(b"a", b"b", producer_id=1, epoch=0, sequence=2 * number)
         assert (await sidecar.produce(data, version=version, acks=acks))[0][0] is ErrorCode.NONE
-        assert [part[0] for part in await sidecar.produce(batch(b"x"), batch(b"y"), version=version)] == [ErrorCode.NONE] * 2
+        assert [part[0] for part in await sidecar.produce(batch(b"x"), batch(b"y"), version=version)] == [
+            ErrorCode.NONE
+        ] * 2
     assert sidecar.ordinary == 6
     await sidecar.table.close()
 
@@ -172,7 +191,10 @@ async def test_one_batch_that_is_not_ordinary_sends_the_whole_request_the_other_
     sidecar = Sidecar()
     await sidecar.produce(batch(b"a"), batch(b"b"))
     refused = batch(b"later", timestamp=int(time.time() * 1000) + 2 * MAX_AHEAD_MS)
-    assert await sidecar.produce(batch(b"c"), refused) == [(ErrorCode.NONE, 1, 0), (ErrorCode.INVALID_TIMESTAMP, -1, -1)]
+    assert await sidecar.produce(batch(b"c"), refused) == [
+        (ErrorCode.NONE, 1, 0),
+        (ErrorCode.INVALID_TIMESTAMP, -1, -1),
+    ]
     assert sidecar.ordinary == 0
     assert len(sidecar.log(0).entries) == 2, "it was appended once"
     await sidecar.table.close()
@@ -207,8 +229,9 @@ ACTIONS = st.lists(
         st.tuples(st.sampled_from(OF_A_PRODUCER), st.integers(0, PRODUCERS - 1), st.just(1)),
         st.tuples(st.sampled_from(OF_THE_LOG), st.just(0), st.just(0)),
     ),
-    min_size=4, max_size=25,
-)  # fmt: skip
+    min_size=4,
+    max_size=25,
+)
 
 
 @dataclass
@@ -222,8 +245,10 @@ class Client:
     def next(self, producer: int, records: int = 1) -> bytes:
         data = batch(
             *[b"%d:%d" % (producer, self.sequences[producer] + number) for number in range(records)],
-            producer_id=producer, epoch=self.epochs[producer], sequence=self.sequences[producer],
-        )  # fmt: skip
+            producer_id=producer,
+            epoch=self.epochs[producer],
+            sequence=self.sequences[producer],
+        )
         self.sequences[producer] += records
         self.last[producer] = data
         return data
@@ -251,14 +276,20 @@ async def _act(sidecar: Sidecar, client: Client, action: str, producer: int, cou
         case "again":
             return await sidecar.produce(client.last.get(producer) or client.next(producer))
         case "gap":
-            return await sidecar.produce(batch(b"gap", producer_id=producer, epoch=client.epochs[producer], sequence=10_000))
+            return await sidecar.produce(
+                batch(b"gap", producer_id=producer, epoch=client.epochs[producer], sequence=10_000)
+            )
         case "epoch":
             client.epochs[producer] += 1
             client.sequences[producer] = 0
             return await sidecar.produce(client.next(producer))
         case "zombie":
             epoch = client.epochs[producer] - 1
-            return None if epoch < 0 else await sidecar.produce(batch(b"zombie", producer_id=producer, epoch=epoch, sequence=0))
+            return (
+                None
+                if epoch < 0
+                else await sidecar.produce(batch(b"zombie", producer_id=producer, epoch=epoch, sequence=0))
+            )
         case "bad crc":
             return await sidecar.produce(batch(b"changed")[:-1] + b"!")
         case "roll":
@@ -294,9 +325,16 @@ async def _run(actions: list[tuple[str, int, int]], *, may_be_ordinary: bool) ->
         partition = sidecar.partition(index)
         seen.append(await read_all(partition))
         states = partition._fold.producers.states
-        seen.append({key: (state.epoch, state.last, [tuple(one[:3]) for one in state.batches]) for key, state in states.items()})
+        seen.append(
+            {key: (state.epoch, state.last, [tuple(one[:3]) for one in state.batches]) for key, state in states.items()}
+        )
         entries = sidecar.log(index).entries
-        seen.append([(entry.position, entry.last_index, [header.crc for header, _ in split_batches(entry.payload)]) for entry in entries])
+        seen.append(
+            [
+                (entry.position, entry.last_index, [header.crc for header, _ in split_batches(entry.payload)])
+                for entry in entries
+            ]
+        )
     await sidecar.table.close()
     return told, seen, sidecar.ordinary
 
@@ -314,11 +352,15 @@ def test_both_ways_come_to_the_same_answers_and_the_same_log(actions: list[tuple
     asyncio.run(both())
 
 
-async def test_a_producer_that_was_refused_elsewhere_takes_the_ordinary_way_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_producer_that_was_refused_elsewhere_takes_the_ordinary_way_again_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("kafka_sidecar.apis.state.refused_batches.FORGET_SECONDS", 0.05)
     sidecar = Sidecar()
     await sidecar.produce(batch(b"a", producer_id=1, epoch=0, sequence=0))
-    sidecar.refused.note((b"another topic", 0), 1, 0, 0, ErrorCode.NOT_LEADER_OR_FOLLOWER, asyncio.get_running_loop().time())
+    sidecar.refused.note(
+        (b"another topic", 0), 1, 0, 0, ErrorCode.NOT_LEADER_OR_FOLLOWER, asyncio.get_running_loop().time()
+    )
     await sidecar.produce(batch(b"a", producer_id=1, epoch=0, sequence=1))
     assert sidecar.ordinary == 0
     sidecar.refused.answered(None, asyncio.get_running_loop().time())

@@ -22,7 +22,10 @@ FULL = "persistent://public/team/t"
 
 def test_each_group_is_told_the_names_that_were_asked_for_it_also_behind_one_that_is_refused() -> None:
     names = {"refused": "t", "long": FULL, "short": "t"}
-    groups = [OffsetFetchRequestGroup(group_id=group, topics=[OffsetFetchRequestTopics(name=name)]) for group, name in names.items()]
+    groups = [
+        OffsetFetchRequestGroup(group_id=group, topics=[OffsetFetchRequestTopics(name=name)])
+        for group, name in names.items()
+    ]
     passed_on = exchange(OffsetFetchRequest(groups=groups), VERSION, OWN, THEIRS)
     assert passed_on is not None
     asked = OffsetFetchRequest.read(VERSION, memoryview(passed_on.body))
@@ -30,7 +33,10 @@ def test_each_group_is_told_the_names_that_were_asked_for_it_also_behind_one_tha
     answer = OffsetFetchResponse(
         groups=[
             OffsetFetchResponseGroup(group_id="refused", error_code=ErrorCode.UNKNOWN_MEMBER_ID),
-            *(OffsetFetchResponseGroup(group_id=group, topics=[OffsetFetchResponseTopics(name=FULL)]) for group in ("long", "short")),
+            *(
+                OffsetFetchResponseGroup(group_id=group, topics=[OffsetFetchResponseTopics(name=FULL)])
+                for group in ("long", "short")
+            ),
         ]
     )
     body = bytearray()
@@ -38,5 +44,7 @@ def test_each_group_is_told_the_names_that_were_asked_for_it_also_behind_one_tha
     head = response_header(OffsetFetchResponse, VERSION, 7)
     told = OffsetFetchResponse.read(VERSION, memoryview(passed_on.answer_in_own(head + bytes(body)))[len(head) :])
     assert {group.group_id: [topic.name for topic in group.topics] for group in told.groups} == {
-        "refused": [], "long": [FULL], "short": ["t"],
-    }  # fmt: skip
+        "refused": [],
+        "long": [FULL],
+        "short": ["t"],
+    }

@@ -24,10 +24,17 @@ from kafka_sidecar.topics.names import TopicName
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.headers import response_header
 from kafka_sidecar.wire.message import Message
-from kafka_sidecar.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from kafka_sidecar.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from kafka_sidecar.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kafka_sidecar.wire.messages.delete_topics import DeleteTopicsRequest
-from kafka_sidecar.wire.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest, DescribeGroupsResponse
+from kafka_sidecar.wire.messages.describe_groups import (
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 from kafka_sidecar.wire.messages.fetch import FetchRequest
 from kafka_sidecar.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafka_sidecar.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -117,7 +124,9 @@ class Pair:
 
     def pass_on(self, request: Message, version: int) -> None:
         """Whatever it is: as a sidecar that is broken, or somebody else at the control port."""
-        frame = bytearray(struct.pack(">hhih", request.KEY, version, 77, 4) + b"test" + b"\0" * request.is_flexible(version))
+        frame = bytearray(
+            struct.pack(">hhih", request.KEY, version, 77, 4) + b"test" + b"\0" * request.is_flexible(version)
+        )
         request.write(version, frame)
         self._dispatch(self.there.client, memoryview(bytes(frame)), forwarded=True)
 
@@ -181,14 +190,22 @@ async def test_many_groups_are_asked_for_where_they_are_and_answered_in_their_or
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=topics) for name in names])
     answer = await pair.ask(request, version, OffsetFetchResponse)
     assert [group.group_id for group in answer.groups] == names
-    assert [group.topics[0].partitions[0].committed_offset if group.topics else None for group in answer.groups] == [3, 1, None, 2]
+    assert [group.topics[0].partitions[0].committed_offset if group.topics else None for group in answer.groups] == [
+        3,
+        1,
+        None,
+        2,
+    ]
     assert answer.groups[2].error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert pair.passed_on == [9], "one question for both that are there"
     pair.away = True
     answer = await pair.ask(request, version, OffsetFetchResponse)
     assert [group.error_code for group in answer.groups] == [
-        ErrorCode.NOT_COORDINATOR, ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR,
-    ]  # fmt: skip
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NONE,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    ]
 
 
 @pytest.mark.parametrize("version", [0, 4, 6])
@@ -201,7 +218,9 @@ async def test_groups_are_described_wherever_they_are(pair: Pair, version: int) 
 async def test_groups_are_deleted_wherever_they_are(pair: Pair) -> None:
     for group in ("here", "there"):
         await commit(pair, group, 1)
-    answer = await pair.ask(DeleteGroupsRequest(groups_names=["there", "here", "there is none"]), 2, DeleteGroupsResponse)
+    answer = await pair.ask(
+        DeleteGroupsRequest(groups_names=["there", "here", "there is none"]), 2, DeleteGroupsResponse
+    )
     assert [one.error_code for one in answer.results] == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND]
     assert not pair.there.shard.groups
     assert not pair.here.shard.groups
@@ -212,7 +231,10 @@ async def test_a_sidecar_that_is_elected_while_a_commit_waits_looks_the_topics_u
     topics = [OffsetCommitRequestTopic(name=name, partitions=partitions) for name in ("t", "missing")]
     answer = await pair.ask(OffsetCommitRequest(group_id="elected", topics=topics), 9, OffsetCommitResponse)
     missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert [[one.error_code for one in topic.partitions] for topic in answer.topics] == [[ErrorCode.NONE, missing], [missing, missing]]
+    assert [[one.error_code for one in topic.partitions] for topic in answer.topics] == [
+        [ErrorCode.NONE, missing],
+        [missing, missing],
+    ]
     stored = pair.here.shard.offsets["elected"]["t", 0]
     assert stored.topic_id == (await pair.here.catalog.find(TopicName("public", "default", "t"))).topic_id
 
@@ -228,7 +250,9 @@ async def test_an_error_of_ours_is_an_answer_to_that_request(pair: Pair, monkeyp
 
 
 @pytest.mark.parametrize(
-    "request_", [ProduceRequest(), FetchRequest(), MetadataRequest(), DeleteTopicsRequest()], ids=lambda one: type(one).__name__
+    "request_",
+    [ProduceRequest(), FetchRequest(), MetadataRequest(), DeleteTopicsRequest()],
+    ids=lambda one: type(one).__name__,
 )
 async def test_only_what_a_coordinator_answers_is_taken_from_another_sidecar(pair: Pair, request_: Message) -> None:
     with pytest.raises(ProtocolError, match=f"API {request_.KEY} is not passed on"):
@@ -242,7 +266,9 @@ TEAM = "public/team"
 
 @pytest.fixture
 async def neighbours() -> AsyncIterator[Pair]:
-    """Clients name topics of public/default. The one that coordinates has public/team for its own, with a topic of the same name."""
+    """Clients name topics of public/default. The one that coordinates has public/team for its own, with a topic of the
+    same name.
+    """
     one = Pair(TEAM)
     for sidecar in (one.here, one.there):
         sidecar.admin.make(f"persistent://{TEAM}/t")
@@ -281,15 +307,25 @@ async def test_what_no_topic_is_called_stays_as_it_is(neighbours: Pair) -> None:
 
 async def test_a_topic_that_is_asked_for_by_several_names_is_answered_by_each(neighbours: Pair) -> None:
     names = ["t", "public/default/t", "persistent://public/default/t"]
-    topics = [OffsetCommitRequestTopic(name=name, partitions=[OffsetCommitRequestPartition(committed_offset=7)]) for name in names]
+    topics = [
+        OffsetCommitRequestTopic(name=name, partitions=[OffsetCommitRequestPartition(committed_offset=7)])
+        for name in names
+    ]
     answer = await neighbours.ask(OffsetCommitRequest(group_id="there", topics=topics), 9, OffsetCommitResponse)
     assert [topic.name for topic in answer.topics] == names
 
 
 @pytest.mark.parametrize("regex", ["a(", "*t"])
-async def test_an_expression_that_can_not_be_read_is_refused_in_the_words_of_its_client(neighbours: Pair, regex: str) -> None:
+async def test_an_expression_that_can_not_be_read_is_refused_in_the_words_of_its_client(
+    neighbours: Pair, regex: str
+) -> None:
     request = ConsumerGroupHeartbeatRequest(
-        group_id="there", member_id="m", member_epoch=0, rebalance_timeout_ms=1_000, subscribed_topic_regex=regex, topic_partitions=[]
+        group_id="there",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=1_000,
+        subscribed_topic_regex=regex,
+        topic_partitions=[],
     )
     answer = await neighbours.ask(request, 1, ConsumerGroupHeartbeatResponse)
     assert answer.error_code is ErrorCode.INVALID_REGULAR_EXPRESSION
@@ -306,20 +342,29 @@ def said(*topics: str) -> bytes:
 
 async def joined(
     pair: Pair, group: str, *topics: str, member_id: str = "", protocol_type: str = CONSUMER_PROTOCOL
-) -> JoinGroupResponse:  # fmt: skip
+) -> JoinGroupResponse:
     protocols = [JoinGroupRequestProtocol(name="range", metadata=said(*topics))]
     request = JoinGroupRequest(
-        group_id=group, session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id=member_id, protocol_type=protocol_type,
+        group_id=group,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id=member_id,
+        protocol_type=protocol_type,
         protocols=protocols,
-    )  # fmt: skip
+    )
     answer = await pair.ask(request, 3, JoinGroupResponse)
     assert answer.error_code is ErrorCode.NONE
     return answer
 
 
 async def synced(pair: Pair, group: str, member: JoinGroupResponse, parts: Mapping[str, bytes]) -> bytes:
-    assignments = [SyncGroupRequestAssignment(member_id=member_id, assignment=assignment) for member_id, assignment in parts.items()]
-    request = SyncGroupRequest(group_id=group, generation_id=member.generation_id, member_id=member.member_id, assignments=assignments)
+    assignments = [
+        SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
+        for member_id, assignment in parts.items()
+    ]
+    request = SyncGroupRequest(
+        group_id=group, generation_id=member.generation_id, member_id=member.member_id, assignments=assignments
+    )
     answer = await pair.ask(request, 3, SyncGroupResponse)
     assert answer.error_code is ErrorCode.NONE
     return answer.assignment
@@ -339,7 +384,9 @@ async def described(pair: Pair, group: str) -> DescribedGroupMember:
 
 
 @pytest.mark.parametrize("group", ["here", "there"])
-@pytest.mark.parametrize("name", ["t", "public/default/t", "persistent://public/default/t", "persistent://public/team/t"])
+@pytest.mark.parametrize(
+    "name", ["t", "public/default/t", "persistent://public/default/t", "persistent://public/team/t"]
+)
 async def test_members_name_topics_in_full_to_each_other_and_find_the_names_that_they_have_used(
     neighbours: Pair, group: str, name: str
 ) -> None:
@@ -378,7 +425,9 @@ async def test_they_do_not_while_a_sidecar_of_0_2_is_there(neighbours: Pair, gro
     stored = member_of(neighbours.here if group == "here" else neighbours.there, group)
     assert (stored.metadata("range"), stored.assignment) == (said("t"), parts)
     neighbours.all_are_new = True
-    assert await synced(neighbours, group, member, {member.member_id: parts}) == parts, "what was said in short is told as it was"
+    assert await synced(neighbours, group, member, {member.member_id: parts}) == parts, (
+        "what was said in short is told as it was"
+    )
 
 
 @pytest.mark.parametrize("group", ["here", "there"])
@@ -430,14 +479,18 @@ async def test_what_is_no_topic_leaves_the_names_of_topics_as_they_are(neighbour
 
 
 @pytest.mark.parametrize("group", ["there"])
-async def test_an_answer_that_can_not_be_read_is_a_retriable_error(neighbours: Pair, group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_that_can_not_be_read_is_a_retriable_error(
+    neighbours: Pair, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def nonsense(*_: object) -> bytes:
         return b"\0\0\0\x4d\xff"
 
     monkeypatch.setattr(neighbours, "forward", nonsense)
     joining = JoinGroupRequest(group_id=group, protocol_type=CONSUMER_PROTOCOL, protocols=[])
     assert (await neighbours.ask(joining, 3, JoinGroupResponse)).error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert (await neighbours.ask(SyncGroupRequest(group_id=group), 3, SyncGroupResponse)).error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert (
+        await neighbours.ask(SyncGroupRequest(group_id=group), 3, SyncGroupResponse)
+    ).error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 async def test_bytes_of_other_protocols_stay_as_they_are(neighbours: Pair) -> None:

@@ -18,13 +18,20 @@ from kafka_sidecar.wire.messages.describe_groups import DescribeGroupsRequest
 from kafka_sidecar.wire.messages.heartbeat import HeartbeatRequest
 from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest
 from kafka_sidecar.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from kafka_sidecar.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from kafka_sidecar.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kafka_sidecar.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.support.services import Sidecar
 
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 JOIN = JoinGroupRequest(
-    group_id="g", session_timeout_ms=10_000, protocol_type="consumer", protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")]
+    group_id="g",
+    session_timeout_ms=10_000,
+    protocol_type="consumer",
+    protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
 )
 
 
@@ -67,12 +74,18 @@ REQUESTS: Final[dict[str, tuple[Callable[[], Message], int, ErrorCode]]] = {
     "Heartbeat": (lambda: HeartbeatRequest(group_id="g", member_id="m"), 4, ErrorCode.UNKNOWN_MEMBER_ID),
     "JoinGroup": (lambda: JOIN, 9, ErrorCode.MEMBER_ID_REQUIRED),
     "ConsumerGroupHeartbeat": (
-        lambda: ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=3), 1, ErrorCode.UNKNOWN_MEMBER_ID,
+        lambda: ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=3),
+        1,
+        ErrorCode.UNKNOWN_MEMBER_ID,
     ),
     "DescribeGroups": (lambda: DescribeGroupsRequest(groups=["g"]), 6, ErrorCode.GROUP_ID_NOT_FOUND),
     "DeleteGroups": (lambda: DeleteGroupsRequest(groups_names=["g"]), 2, ErrorCode.GROUP_ID_NOT_FOUND),
-    "InitProducerId": (lambda: InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1000), 4, ErrorCode.NONE),
-}  # fmt: skip
+    "InitProducerId": (
+        lambda: InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1000),
+        4,
+        ErrorCode.NONE,
+    ),
+}
 
 
 @pytest.mark.parametrize(("request_of", "version", "error"), REQUESTS.values(), ids=REQUESTS)
@@ -90,7 +103,9 @@ async def test_a_request_is_answered_when_its_coordinator_has_loaded(
         assert error_of(await asked) is error
 
 
-@pytest.mark.parametrize("name", ["OffsetCommit", "OffsetFetch", "JoinGroup", "DescribeGroups", "DeleteGroups", "InitProducerId"])
+@pytest.mark.parametrize(
+    "name", ["OffsetCommit", "OffsetFetch", "JoinGroup", "DescribeGroups", "DeleteGroups", "InitProducerId"]
+)
 async def test_one_that_loads_for_longer_than_a_question_may_take_refuses(
     sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from kafka_sidecar.apis.state.fetch_session_cache import EVICTION_SECONDS, MAX_ALL_PARTITIONS, MAX_SESSIONS, FetchSessionCache, rotate
+from kafka_sidecar.apis.state.fetch_session_cache import (
+    EVICTION_SECONDS,
+    MAX_ALL_PARTITIONS,
+    MAX_SESSIONS,
+    FetchSessionCache,
+    rotate,
+)
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 
 
 def _request(session_id: int, epoch: int, partitions: dict[int, int], forgotten: tuple[int, ...] = ()) -> FetchRequest:
-    wanted = [FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=100) for index, offset in partitions.items()]
+    wanted = [
+        FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=100)
+        for index, offset in partitions.items()
+    ]
     return FetchRequest(
         session_id=session_id,
         session_epoch=epoch,
@@ -69,7 +78,10 @@ def test_a_session_that_nobody_uses_makes_room() -> None:
     for one in ids[1:]:
         sessions.context(_request(one, 1, {}), 12, EVICTION_SECONDS)
     assert sessions.context(_request(0, 0, {0: 0}), 12, EVICTION_SECONDS + 1).session_id
-    assert sessions.context(_request(ids[0], 1, {}), 12, EVICTION_SECONDS + 1).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert (
+        sessions.context(_request(ids[0], 1, {}), 12, EVICTION_SECONDS + 1).error
+        is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    )
 
 
 def test_a_consumer_of_more_partitions_takes_the_place_of_the_smallest_once_that_is_old_enough() -> None:
@@ -80,9 +92,14 @@ def test_a_consumer_of_more_partitions_takes_the_place_of_the_smallest_once_that
     assert not sessions.context(larger, 12, 1.0).session_id, "the others are new"
     for one in ids:
         sessions.context(_request(one, 1, {}), 12, EVICTION_SECONDS)
-    assert not sessions.context(_request(0, 0, {0: 0, 1: 0}), 12, EVICTION_SECONDS + 2).session_id, "as large as the smallest is not larger"
+    assert not sessions.context(_request(0, 0, {0: 0, 1: 0}), 12, EVICTION_SECONDS + 2).session_id, (
+        "as large as the smallest is not larger"
+    )
     assert sessions.context(larger, 12, EVICTION_SECONDS + 2).session_id
-    assert sessions.context(_request(ids[0], 2, {}), 12, EVICTION_SECONDS + 2).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert (
+        sessions.context(_request(ids[0], 2, {}), 12, EVICTION_SECONDS + 2).error
+        is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    )
 
 
 def test_sessions_are_bounded_by_their_partitions_too() -> None:
@@ -100,7 +117,9 @@ def test_a_session_does_not_grow_past_what_all_may_have() -> None:
     sessions = FetchSessionCache()
     small = sessions.context(_request(0, 0, {0: 0}), 12, 0.0).session_id
     for _ in range(2):
-        assert sessions.context(_request(0, 0, {index: 0 for index in range(MAX_ALL_PARTITIONS // 2 - 10)}), 12, 0.0).session_id
+        assert sessions.context(
+            _request(0, 0, {index: 0 for index in range(MAX_ALL_PARTITIONS // 2 - 10)}), 12, 0.0
+        ).session_id
     grown = sessions.context(_request(small, 1, {index: 0 for index in range(1, 15)}), 12, 0.0)
     assert not grown.error
     refused = sessions.context(_request(small, 2, {index: 0 for index in range(15, 40)}), 12, 0.0)

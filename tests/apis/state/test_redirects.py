@@ -59,7 +59,9 @@ def error(answer: Any) -> ErrorCode:
 
 
 async def fetch(sidecar: Sidecar, index: int, rack: str = "") -> Any:
-    wanted = [FetchTopic(topic="t", partitions=[FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=2**20)])]
+    wanted = [
+        FetchTopic(topic="t", partitions=[FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=2**20)])
+    ]
     request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=2**20, session_epoch=-1, topics=wanted, rack_id=rack)
     return await sidecar.ask(request, 12)
 
@@ -105,7 +107,9 @@ async def test_until_all_have_seen_a_change_everybody_serves(sidecar: Sidecar) -
     assert error(await produce(sidecar, index)) is ELSEWHERE
 
 
-async def test_a_topic_that_grows_may_have_other_leaders_and_is_served_everywhere_until_all_know(sidecar: Sidecar) -> None:
+async def test_a_topic_that_grows_may_have_other_leaders_and_is_served_everywhere_until_all_know(
+    sidecar: Sidecar,
+) -> None:
     generation = sidecar.services.generation
     sidecar.admin.there[NAMESPACE + "t"] = (PARTITIONS * 2, sidecar.admin.there[NAMESPACE + "t"][1])
     sidecar.skew += 3600
@@ -120,8 +124,12 @@ async def test_a_topic_that_grows_may_have_other_leaders_and_is_served_everywher
 async def test_who_comes_back_without_the_refused_batch_waits_until_that_is_given_up(
     sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The new leader dies when it has written it. The log has it now, but might have had it before: its client may send it again."""
-    leader = Sidecar(others=[sidecar.fleet.own._replace(host="here")], logs=sidecar.logs, writer_name="kafka-sidecar-other")
+    """The new leader dies when it has written it. The log has it now, but might have had it before: its client may send
+    it again.
+    """
+    leader = Sidecar(
+        others=[sidecar.fleet.own._replace(host="here")], logs=sidecar.logs, writer_name="kafka-sidecar-other"
+    )
     leader.fleet.own = OTHER
     leader.admin.make("t", PARTITIONS)
     index = await led_by(sidecar, 2)
@@ -204,7 +212,9 @@ def test_without_sequences_what_came_before_the_answer_had_left_is_refused() -> 
     assert not told.is_behind(client, "p", 9.0)
 
 
-def test_a_client_of_very_many_partitions_is_served_without_a_word_about_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_of_very_many_partitions_is_served_without_a_word_about_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(redirects, "MOST_PARTITIONS", 2)
     produce, fetch, client = ProduceRedirects(), FetchRedirects(), Client()
     assert [produce.refuses(client, index, 1, 0.0) for index in range(3)] == [True, True, False]
@@ -222,10 +232,16 @@ async def test_clients_of_the_external_listener_are_told_of_other_addresses() ->
     sidecar.admin.make("t", PARTITIONS)
     sidecar.client.is_external = True
     answer = await sidecar.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
-    assert [(one.node_id, one.host, one.port) for one in answer.brokers] == [(0, "one.example", 9094), (2, "two.example", 19094)]
+    assert [(one.node_id, one.host, one.port) for one in answer.brokers] == [
+        (0, "one.example", 9094),
+        (2, "two.example", 19094),
+    ]
     assert {one.leader_id for one in answer.topics[0].partitions} == {0, 2}
     refused = await produce(sidecar, await led_by(sidecar, 2))
-    assert [(one.node_id, one.host, one.port) for one in refused.node_endpoints] == [(0, "one.example", 9094), (2, "two.example", 19094)]
+    assert [(one.node_id, one.host, one.port) for one in refused.node_endpoints] == [
+        (0, "one.example", 9094),
+        (2, "two.example", 19094),
+    ]
     await sidecar.close()
 
 

@@ -21,7 +21,7 @@ def error(before: Refused | None) -> ErrorCode | None:
 
 def refused(
     first: int = 5, epoch: int = 0, code: ErrorCode = ELSEWHERE, at: float = 1.0, *, is_elsewhere: bool = False
-) -> RefusedBatches:  # fmt: skip
+) -> RefusedBatches:
     """Its client has the answer at once."""
     batches = RefusedBatches()
     assert batches.note("p", PRODUCER, epoch, first, code, at, is_elsewhere)
@@ -95,7 +95,9 @@ def test_a_client_that_has_given_the_batch_up_is_served() -> None:
     assert refused(at=1.0).before("p", PRODUCER, 0, 9, 1.0 + FORGET_SECONDS) is None
 
 
-@pytest.mark.parametrize("code", [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_RECORD, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER])
+@pytest.mark.parametrize(
+    "code", [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_RECORD, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+)
 def test_what_is_refused_for_good_is_not_waited_for(code: ErrorCode) -> None:
     assert not refused(code=code).holds_any(1.0)
 
@@ -109,7 +111,12 @@ def test_without_a_producer_id_there_is_no_order_to_keep() -> None:
 def test_no_connection_has_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refused_batches, "MOST_REFUSED", 2)
     batches = RefusedBatches()
-    assert [batches.note(partition, PRODUCER, 0, 0, ELSEWHERE, 1.0) for partition in "abca"] == [True, True, False, True]
+    assert [batches.note(partition, PRODUCER, 0, 0, ELSEWHERE, 1.0) for partition in "abca"] == [
+        True,
+        True,
+        False,
+        True,
+    ]
     batches.answered(None, 1.0)
     assert batches.note("d", PRODUCER, 0, 0, ELSEWHERE, 1.0 + FORGET_SECONDS), "the oldest are forgotten first"
     assert batches.before("a", PRODUCER, 0, 1, 1.0 + FORGET_SECONDS) is None
@@ -118,7 +125,12 @@ def test_no_connection_has_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_producer_has_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refused_batches, "MOST_OF_A_PRODUCER", 2)
     batches = RefusedBatches()
-    assert [batches.note("a", PRODUCER, 0, sequence, ELSEWHERE, 1.0) for sequence in (0, 1, 2, 1)] == [True, True, False, True]
+    assert [batches.note("a", PRODUCER, 0, sequence, ELSEWHERE, 1.0) for sequence in (0, 1, 2, 1)] == [
+        True,
+        True,
+        False,
+        True,
+    ]
     assert batches.note("b", PRODUCER, 0, 2, ELSEWHERE, 1.0)
 
 

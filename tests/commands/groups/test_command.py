@@ -14,9 +14,13 @@ from tests.support.commands import Recorded, parsed
 def test_a_transfer_has_a_direction(direction: str, monkeypatch: pytest.MonkeyPatch) -> None:
     transfer = Recorded(code=1)
     monkeypatch.setattr("kafka_sidecar.commands.groups.transfer.transfer", transfer)
-    options = parsed(command, direction, "--group", "g", "--topic", "a", "--topic", "b", "--bootstrap-server", "pod:1", "--dry-run")
+    options = parsed(
+        command, direction, "--group", "g", "--topic", "a", "--topic", "b", "--bootstrap-server", "pod:1", "--dry-run"
+    )
     assert command.run(options) == 1
-    assert transfer.arguments[1] == TransferOptions(direction=direction, group="g", topics=("a", "b"), bootstrap="pod:1", dry_run=True)
+    assert transfer.arguments[1] == TransferOptions(
+        direction=direction, group="g", topics=("a", "b"), bootstrap="pod:1", dry_run=True
+    )
 
 
 def test_a_translation_is_of_one_group(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,13 +15,17 @@ from tests.support.commands import Recorded, parsed
     ("arguments", "wanted"),
     [
         (("entry", "t", "--offset", "7"), InspectOptions(what="entry", name="t", offset=7, entries=0)),
-        (("entry", "t", "--partition", "2", "--position", "12:3"),
-         InspectOptions(what="entry", name="t", partition=2, position=Position(12, 3), entries=0)),
+        (
+            ("entry", "t", "--partition", "2", "--position", "12:3"),
+            InspectOptions(what="entry", name="t", partition=2, position=Position(12, 3), entries=0),
+        ),
         (("partition", "t", "--entries", "5"), InspectOptions(what="partition", name="t", entries=5)),
         (("group", "g"), InspectOptions(what="group", name="g", entries=0)),
     ],
-)  # fmt: skip
-def test_it_shows_what_is_named(arguments: tuple[str, ...], wanted: InspectOptions, monkeypatch: pytest.MonkeyPatch) -> None:
+)
+def test_it_shows_what_is_named(
+    arguments: tuple[str, ...], wanted: InspectOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
     inspect = Recorded()
     monkeypatch.setattr("kafka_sidecar.commands.inspect.inspect.inspect", inspect)
     assert command.run(parsed(command, *arguments)) == 0

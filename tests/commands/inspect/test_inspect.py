@@ -76,9 +76,16 @@ def test_the_records_of_one_group_are_picked_out() -> None:
     ours, other = OffsetCommitKey("g", "t", 0), OffsetCommitKey("other", "t", 0)
     value = OffsetCommitValue(5, -1, "", 1, -1, None)
     messages = [Message(0, 1, write_key(key), write_value(value), []) for key in (other, ours)]
-    messages += [Message(2, 1, write_key(ours), None, []), Message(3, 1, b"\0\x63", b"", []), Message(4, 1, None, b"", [])]
+    messages += [
+        Message(2, 1, write_key(ours), None, []),
+        Message(3, 1, b"\0\x63", b"", []),
+        Message(4, 1, None, b"", []),
+    ]
     reading = GroupReading("g")
-    assert [record for message in messages for record in reading.of_message(message)] == [Record(ours, value), Record(ours, None)]
+    assert [record for message in messages for record in reading.of_message(message)] == [
+        Record(ours, value),
+        Record(ours, None),
+    ]
     assert not reading.of_message(Message(5, 1, write_key(ours)[:5], b"", []))
     assert reading.passed_over == 1
 
@@ -100,6 +107,8 @@ async def test_a_batch_of_which_its_writer_has_told_the_broker_too_little_is_unr
     messages = write_batch([(b"", b"m%d" % number) for number in range(3)], 0)
     metadata = MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=3)
     position = log.append(metadata, 1, messages)
-    assert "unreadable        entry 1:5 takes 3 offsets, and the broker has counted fewer" in await entry(log, position=position)
+    assert "unreadable        entry 1:5 takes 3 offsets, and the broker has counted fewer" in await entry(
+        log, position=position
+    )
     for entries in (1, 2, 100):
         assert f"folded            offsets {max(0, 6 - entries)} to 5" in await folded(log, entries)

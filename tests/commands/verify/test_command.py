@@ -18,7 +18,8 @@ def test_it_walks_what_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"), [((), "name a topic"), (("--namespace", "public"), "--namespace public: write tenant/namespace")]
+    ("arguments", "sentence"),
+    [((), "name a topic"), (("--namespace", "public"), "--namespace public: write tenant/namespace")],
 )
 def test_it_wants_a_topic_or_a_namespace(arguments: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(CommandFailed, match=sentence):

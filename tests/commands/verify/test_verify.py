@@ -166,7 +166,9 @@ async def test_what_is_wrong_is_found_and_nothing_else(
     assert bool(report.faults) == (severity is Severity.FAULT)
     text = "\n".join(lines(report))
     assert f"{count} {kind.value}" in text
-    (finding,) = [one for one in json.loads(as_json([report]))["partitions"][0]["findings"] if one["kind"] == kind.name.lower()]
+    (finding,) = [
+        one for one in json.loads(as_json([report]))["partitions"][0]["findings"] if one["kind"] == kind.name.lower()
+    ]
     assert finding["severity"] == severity.value
 
 
@@ -266,6 +268,8 @@ async def test_a_native_batch_that_says_more_records_than_the_broker_counted_is_
     log = MemoryLog()
     log.write(batch(b"before"))
     messages = write_batch([(b"", b"m%d" % number) for number in range(3)], 0)
-    log.append(MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=3), 1, messages)
+    log.append(
+        MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=3), 1, messages
+    )
     log.write(batch(b"behind"))
     assert found(await report_of(log)) == {Kind.UNREADABLE: 1}

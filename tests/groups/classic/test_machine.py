@@ -71,16 +71,36 @@ class Bench:
             self.run()
         self.clock = until
 
-    def join(self, to: str, member_id: str = "", *, instance: str | None = None, protocols: Protocols = RANGE, known: bool = False) -> None:
+    def join(
+        self,
+        to: str,
+        member_id: str = "",
+        *,
+        instance: str | None = None,
+        protocols: Protocols = RANGE,
+        known: bool = False,
+    ) -> None:
         """`known`: as clients do that have been given an id before they join."""
         new = f"{instance or 'm'}-{next(self._ids)}"
         request = MemberJoin(
-            member_id, instance, "client", "/127.0.0.1", int(SESSION * 1000), int(REBALANCE * 1000), "consumer", protocols, known, True, new
+            member_id,
+            instance,
+            "client",
+            "/127.0.0.1",
+            int(SESSION * 1000),
+            int(REBALANCE * 1000),
+            "consumer",
+            protocols,
+            known,
+            True,
+            new,
         )
         joining.join(self.group, self.now, request, to)
         self.run()
 
-    def sync(self, to: str, member_id: str, assignments: dict[str, bytes] | None = None, *, generation: int | None = None) -> None:
+    def sync(
+        self, to: str, member_id: str, assignments: dict[str, bytes] | None = None, *, generation: int | None = None
+    ) -> None:
         generation = self.group.generation if generation is None else generation
         self.group.sync(self.now, MemberSync(member_id, None, generation, None, None, assignments or {}), to)
         self.run()
@@ -327,8 +347,18 @@ def test_a_static_member_whose_new_id_can_not_be_stored_is_the_one_it_was() -> N
     bench = static_group()
     old = bench.joined("a").member_id
     request = MemberJoin(
-        "", "i", "client", "/127.0.0.1", int(SESSION * 500), int(REBALANCE * 500), "consumer", (("range", b"new"),), False, True, "i-new"
-    )  # fmt: skip
+        "",
+        "i",
+        "client",
+        "/127.0.0.1",
+        int(SESSION * 500),
+        int(REBALANCE * 500),
+        "consumer",
+        (("range", b"new"),),
+        False,
+        True,
+        "i-new",
+    )
     joining.join(bench.group, bench.now, request, "a2")
     (effect,) = [effect for effect in bench.group.take_effects() if isinstance(effect, StoreGroup)]
     bench.group.too_large(bench.now, effect.then)
@@ -336,7 +366,11 @@ def test_a_static_member_whose_new_id_can_not_be_stored_is_the_one_it_was() -> N
     assert bench.joined("a2") == JoinResult(ErrorCode.UNKNOWN_SERVER_ERROR)
     assert (bench.group.leader, list(bench.group.members)) == (old, [old, bench.joined("b").member_id])
     member = bench.group.members[old]
-    assert (member.protocols, member.session_timeout, member.rebalance_timeout) == (RANGE, int(SESSION * 1000), int(REBALANCE * 1000))
+    assert (member.protocols, member.session_timeout, member.rebalance_timeout) == (
+        RANGE,
+        int(SESSION * 1000),
+        int(REBALANCE * 1000),
+    )
     assert bench.group.heartbeat(bench.now, old, "i", 1) is NONE
 
 
@@ -350,7 +384,10 @@ def test_a_loaded_group_of_more_members_than_may_be_rebalances(stable: Bench) ->
 
 def test_an_administrator_removes_a_static_member_by_its_instance() -> None:
     bench = static_group()
-    assert bench.group.leave(bench.now, [MemberIdentity("", "j"), MemberIdentity("", "nobody")]) == [NONE, ErrorCode.UNKNOWN_MEMBER_ID]
+    assert bench.group.leave(bench.now, [MemberIdentity("", "j"), MemberIdentity("", "nobody")]) == [
+        NONE,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    ]
     assert len(bench.group.members) == 1
 
 
@@ -416,7 +453,9 @@ class Members(RuleBasedStateMachine):
                 del self.awaiting_sync[client]
                 if heard.error is NONE:
                     key = (int(token.split("@")[1]), self.ids.get(client, ""))
-                    assert self.parts.setdefault(key, heard.assignment) == heard.assignment, "one member, two parts in one generation"
+                    assert self.parts.setdefault(key, heard.assignment) == heard.assignment, (
+                        "one member, two parts in one generation"
+                    )
                     self.parts[key] = heard.assignment
 
     clients = st.sampled_from(["a", "b", "c", "d"])
@@ -431,7 +470,17 @@ class Members(RuleBasedStateMachine):
         new = f"{client}-{next(self.tokens)}"
         member_id = "" if instance else self.ids.get(client, "")
         request = MemberJoin(
-            member_id, instance, "c", "/h", int(SESSION * 1000), int(REBALANCE * 1000), "consumer", RANGE, known, True, new
+            member_id,
+            instance,
+            "c",
+            "/h",
+            int(SESSION * 1000),
+            int(REBALANCE * 1000),
+            "consumer",
+            RANGE,
+            known,
+            True,
+            new,
         )
         joining.join(self.bench.group, self.bench.now, request, token)
         self._take()

@@ -26,11 +26,15 @@ def load(assignment: Assignment) -> int:
 
 
 COUNTS = st.dictionaries(st.sampled_from(TOPICS), st.integers(1, 12), max_size=5)
-SUBSCRIPTIONS = st.dictionaries(st.sampled_from([f"m{number}" for number in range(8)]), st.frozensets(st.sampled_from(TOPICS)), max_size=8)
+SUBSCRIPTIONS = st.dictionaries(
+    st.sampled_from([f"m{number}" for number in range(8)]), st.frozensets(st.sampled_from(TOPICS)), max_size=8
+)
 
 
 @given(st.sampled_from(sorted(ASSIGNORS)), COUNTS, st.lists(SUBSCRIPTIONS, min_size=1, max_size=4))
-def test_every_partition_has_one_member_that_wants_it(name: str, counts: dict[uuid.UUID, int], history: History) -> None:
+def test_every_partition_has_one_member_that_wants_it(
+    name: str, counts: dict[uuid.UUID, int], history: History
+) -> None:
     """Over several rebalances, each beginning with what the one before has left."""
     before: dict[str, Assignment] = {}
     for subscriptions in history:
@@ -40,7 +44,9 @@ def test_every_partition_has_one_member_that_wants_it(name: str, counts: dict[uu
         given_out = [place for assignment in before.values() for place in places(assignment)]
         wanted = {topic for topics in subscriptions.values() for topic in topics}
         assert len(given_out) == len(set(given_out))
-        assert set(given_out) == {(topic, index) for topic, count in counts.items() if topic in wanted for index in range(count)}
+        assert set(given_out) == {
+            (topic, index) for topic, count in counts.items() if topic in wanted for index in range(count)
+        }
         assert all(set(before[member]) <= topics for member, topics in subscriptions.items())
 
 
@@ -48,7 +54,9 @@ def test_every_partition_has_one_member_that_wants_it(name: str, counts: dict[uu
 def test_uniform_leaves_no_move_that_would_even_it_out(counts: dict[uuid.UUID, int], history: History) -> None:
     found: dict[str, Assignment] = {}
     for subscriptions in history:
-        found = uniform({member: Subscriber(topics, found.get(member, {})) for member, topics in subscriptions.items()}, counts)
+        found = uniform(
+            {member: Subscriber(topics, found.get(member, {})) for member, topics in subscriptions.items()}, counts
+        )
     for rich in found:
         for poor, topics in history[-1].items():
             if load(found[rich]) > load(found[poor]) + 1:
@@ -60,7 +68,9 @@ def test_uniform_moves_only_what_has_to_move(partitions: int, before: int, after
     """Of members with one subscription those that stay keep what fits into an even share."""
     one = frozenset({A})
     first = uniform({f"m{number}": Subscriber(one, {}) for number in range(before)}, {A: partitions})
-    second = uniform({f"m{number}": Subscriber(one, first.get(f"m{number}", {})) for number in range(after)}, {A: partitions})
+    second = uniform(
+        {f"m{number}": Subscriber(one, first.get(f"m{number}", {})) for number in range(after)}, {A: partitions}
+    )
     kept = sum(len(places(first.get(member, {})) & places(assignment)) for member, assignment in second.items())
     stays = min(before, after)
     low, high = partitions // after, -(-partitions // after)

@@ -89,13 +89,30 @@ class Bench:
                 self.downgrades.append(effect)
 
     def beat(
-        self, member: str, epoch: int, owned: Assignment | None = None, *, instance: str | None = None,
-        topics: tuple[str, ...] | None = None, regex: str | None = None, assignor: str | None = None,
-    ) -> HeartbeatResult:  # fmt: skip
+        self,
+        member: str,
+        epoch: int,
+        owned: Assignment | None = None,
+        *,
+        instance: str | None = None,
+        topics: tuple[str, ...] | None = None,
+        regex: str | None = None,
+        assignor: str | None = None,
+    ) -> HeartbeatResult:
         joins = epoch == 0
         topics = ("t",) if joins and topics is None and regex is None else topics
         request = MemberHeartbeat(
-            member, epoch, instance, None, 60_000 if joins else -1, topics, regex, assignor, {} if joins else owned, "c", "/h"
+            member,
+            epoch,
+            instance,
+            None,
+            60_000 if joins else -1,
+            topics,
+            regex,
+            assignor,
+            {} if joins else owned,
+            "c",
+            "/h",
         )
         answer = self.group.heartbeat(self.now, request)
         self.run()
@@ -108,14 +125,26 @@ class Bench:
 
     def join_classic(self, member: str, instance: str | None = None) -> JoinResult:
         request = MemberJoin(
-            member, instance, "c", "/h", 30_000, 60_000, "consumer", (("range", SUBSCRIPTION),), False, False, f"{member}-new"
+            member,
+            instance,
+            "c",
+            "/h",
+            30_000,
+            60_000,
+            "consumer",
+            (("range", SUBSCRIPTION),),
+            False,
+            False,
+            f"{member}-new",
         )
         answer = classic_members.join(self.group, self.now, request)
         self.run()
         return answer
 
     def sync_classic(self, member: str, generation: int) -> SyncResult:
-        answer = classic_members.sync(self.group, self.now, MemberSync(member, None, generation, "consumer", "range", {}))
+        answer = classic_members.sync(
+            self.group, self.now, MemberSync(member, None, generation, "consumer", "range", {})
+        )
         self.run()
         return answer
 
@@ -212,7 +241,10 @@ def test_an_old_heartbeat_that_comes_late_does_not_give_up_what_its_member_has(b
     [
         (lambda bench: bench.beat("m1", 0, regex="("), ErrorCode.INVALID_REGULAR_EXPRESSION),
         (lambda bench: bench.beat("m" * 40_000, 0), ErrorCode.INVALID_REQUEST),
-        (lambda bench: bench.beat("m1", 0, topics=tuple(f"{number:0200}" for number in range(6_000))), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (
+            lambda bench: bench.beat("m1", 0, topics=tuple(f"{number:0200}" for number in range(6_000))),
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+        ),
         (lambda bench: bench.beat("m1", 5), ErrorCode.UNKNOWN_MEMBER_ID),
         (lambda bench: bench.beat("m1", 5, instance="i"), ErrorCode.UNKNOWN_MEMBER_ID),
         (lambda bench: bench.leave("m1"), ErrorCode.UNKNOWN_MEMBER_ID),
@@ -307,7 +339,9 @@ def test_a_classic_member_joins_and_has_its_partitions(bench: Bench) -> None:
     joined = bench.join_classic("old")
     assert (joined.error, joined.generation, joined.protocol, joined.leader) == (NONE, 2, "range", None)
     assert read_parts(bench.sync_classic("old", 2).assignment).partitions == {}
-    assert classic_members.heartbeat(bench.group, bench.now, "old", None, 2) is NONE, "what it waits for is not free yet"
+    assert classic_members.heartbeat(bench.group, bench.now, "old", None, 2) is NONE, (
+        "what it waits for is not free yet"
+    )
     bench.beat("m1", 1)
     bench.beat("m1", 1, parts(0, 1))
     assert classic_members.heartbeat(bench.group, bench.now, "old", None, 2) is ErrorCode.REBALANCE_IN_PROGRESS
@@ -332,7 +366,9 @@ def test_a_classic_member_that_does_not_join_again_in_time_is_out(bench: Bench) 
 
 def test_protocols_that_are_not_those_of_consumers_are_refused(bench: Bench) -> None:
     bench.beat("m1", 0)
-    request = MemberJoin("", None, "c", "/h", 30_000, 60_000, "connect", (("range", SUBSCRIPTION),), False, False, "new")
+    request = MemberJoin(
+        "", None, "c", "/h", 30_000, 60_000, "connect", (("range", SUBSCRIPTION),), False, False, "new"
+    )
     answer = classic_members.join(bench.group, bench.now, request)
     bench.run()
     assert answer.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -404,7 +440,10 @@ def test_a_classic_member_that_has_joined_again_is_not_expected_to_any_more(benc
     bench.sync_classic("old", generation)
     for _ in range(5):
         bench.pass_time(20)
-        if classic_members.heartbeat(bench.group, bench.now, "old", None, generation) is ErrorCode.REBALANCE_IN_PROGRESS:
+        if (
+            classic_members.heartbeat(bench.group, bench.now, "old", None, generation)
+            is ErrorCode.REBALANCE_IN_PROGRESS
+        ):
             generation = bench.join_classic("old").generation
             bench.sync_classic("old", generation)
         for member, owned in (("m1", parts(0, 1)), ("m2", parts())):

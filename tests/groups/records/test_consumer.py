@@ -24,7 +24,7 @@ from kafka_sidecar.groups.records.consumer import (
     TargetAssignmentMemberValue,
     TargetAssignmentMetadataKey,
     TargetAssignmentMetadataValue,
-)  # fmt: skip
+)
 from kafka_sidecar.groups.records.subscription import Subscription, read_parts, read_subscription, write_parts
 
 TOPIC = uuid.UUID(int=1 << 64 | 2)
@@ -32,22 +32,42 @@ TWO = frozenset({0, 2})
 
 # Made with the classes of Kafka 4.2 (org.apache.kafka.coordinator.group.generated).
 KAFKA = {
-    "epoch": ("0003000167", "0000000000070100080000000000000063", Record(ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(7, 99))),
-    "epoch without a hash": ("0003000167", "00000000000700", Record(ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(7, 0))),
-    "member": (
-        "000500016700016d", "00000269000263032f68030261026204722e2a000003e80672616e676500",
-        Record(MemberMetadataKey("g", "m"), MemberMetadataValue("i", None, "c", "/h", ("a", "b"), "r.*", 1000, "range", None)),
+    "epoch": (
+        "0003000167",
+        "0000000000070100080000000000000063",
+        Record(ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(7, 99)),
     ),
-    "member of the classic protocol": (
-        "000500016700016d", "000000026b0263032f680100000003e8000100110100000009020672616e67650301020000",
+    "epoch without a hash": (
+        "0003000167",
+        "00000000000700",
+        Record(ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(7, 0)),
+    ),
+    "member": (
+        "000500016700016d",
+        "00000269000263032f68030261026204722e2a000003e80672616e676500",
         Record(
             MemberMetadataKey("g", "m"),
-            MemberMetadataValue(None, "k", "c", "/h", (), None, 1000, None, ClassicMemberMetadata(9, (("range", b"\x01\x02"),))),
+            MemberMetadataValue("i", None, "c", "/h", ("a", "b"), "r.*", 1000, "range", None),
         ),
     ),
-    "epoch of the target": ("0006000167", "00000000000300", Record(TargetAssignmentMetadataKey("g"), TargetAssignmentMetadataValue(3))),
+    "member of the classic protocol": (
+        "000500016700016d",
+        "000000026b0263032f680100000003e8000100110100000009020672616e67650301020000",
+        Record(
+            MemberMetadataKey("g", "m"),
+            MemberMetadataValue(
+                None, "k", "c", "/h", (), None, 1000, None, ClassicMemberMetadata(9, (("range", b"\x01\x02"),))
+            ),
+        ),
+    ),
+    "epoch of the target": (
+        "0006000167",
+        "00000000000300",
+        Record(TargetAssignmentMetadataKey("g"), TargetAssignmentMetadataValue(3)),
+    ),
     "target": (
-        "000700016700016d", "000002000000000000000100000000000000020300000000000000020000",
+        "000700016700016d",
+        "000002000000000000000100000000000000020300000000000000020000",
         Record(TargetAssignmentMemberKey("g", "m"), TargetAssignmentMemberValue({TOPIC: TWO})),
     ),
     "current": (
@@ -59,10 +79,11 @@ KAFKA = {
         ),
     ),
     "regex": (
-        "00100001670003722e2a", "0000030372610372620000000000000005000000000000000600",
+        "00100001670003722e2a",
+        "0000030372610372620000000000000005000000000000000600",
         Record(RegularExpressionKey("g", "r.*"), RegularExpressionValue(frozenset({"ra", "rb"}), 5, 6)),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", KAFKA)
@@ -82,7 +103,9 @@ def test_the_topics_that_kafka_4_0_stored_are_known_by_their_key_and_not_read() 
 TEXT = st.text(max_size=12).filter(lambda text: text.isprintable())
 I32 = st.integers(0, 2**31 - 1)
 ASSIGNMENTS = st.dictionaries(st.uuids(), st.frozensets(I32, max_size=4), max_size=3)
-CLASSICS = st.builds(ClassicMemberMetadata, I32, st.lists(st.tuples(TEXT, st.binary(max_size=9)), max_size=3).map(tuple))
+CLASSICS = st.builds(
+    ClassicMemberMetadata, I32, st.lists(st.tuples(TEXT, st.binary(max_size=9)), max_size=3).map(tuple)
+)
 NAMES = st.lists(TEXT, max_size=4).map(tuple)
 MEMBERS = st.builds(
     MemberMetadataValue,
@@ -98,20 +121,27 @@ MEMBERS = st.builds(
 )
 RECORDS = (
     st.builds(
-        Record, st.builds(ConsumerGroupMetadataKey, TEXT),
+        Record,
+        st.builds(ConsumerGroupMetadataKey, TEXT),
         st.none() | st.builds(ConsumerGroupMetadataValue, I32, st.integers(-(2**63), 2**63 - 1)),
     )
     | st.builds(Record, st.builds(MemberMetadataKey, TEXT, TEXT), st.none() | MEMBERS)
-    | st.builds(Record, st.builds(TargetAssignmentMemberKey, TEXT, TEXT), st.none() | st.builds(TargetAssignmentMemberValue, ASSIGNMENTS))
     | st.builds(
-        Record, st.builds(CurrentMemberAssignmentKey, TEXT, TEXT),
+        Record,
+        st.builds(TargetAssignmentMemberKey, TEXT, TEXT),
+        st.none() | st.builds(TargetAssignmentMemberValue, ASSIGNMENTS),
+    )
+    | st.builds(
+        Record,
+        st.builds(CurrentMemberAssignmentKey, TEXT, TEXT),
         st.none() | st.builds(CurrentMemberAssignmentValue, I32, I32, st.integers(0, 127), ASSIGNMENTS, ASSIGNMENTS),
     )
     | st.builds(
-        Record, st.builds(RegularExpressionKey, TEXT, TEXT),
+        Record,
+        st.builds(RegularExpressionKey, TEXT, TEXT),
         st.none() | st.builds(RegularExpressionValue, st.frozensets(TEXT, max_size=4), I32, I32),
     )
-)  # fmt: skip
+)
 
 
 @given(RECORDS)

@@ -7,7 +7,14 @@ import struct
 import pytest
 
 from kafka_sidecar.coordination.home import Translation
-from kafka_sidecar.groups.records import GroupMetadataKey, GroupMetadataValue, MemberValue, OffsetCommitKey, PendingOffsetKey, Record
+from kafka_sidecar.groups.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberValue,
+    OffsetCommitKey,
+    PendingOffsetKey,
+    Record,
+)
 from kafka_sidecar.groups.records.consumer import (
     ClassicMemberMetadata,
     MemberMetadataKey,
@@ -67,7 +74,8 @@ def test_so_does_an_assignment() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\0", b"\0\1\0\0", b"not kafka's at all", b"\0\0\xff\xff\xff\xff" + b"?" * 9, b"\0\1\0\0\0\1\0\2\xff\xfe"]
+    "data",
+    [b"", b"\0", b"\0\1\0\0", b"not kafka's at all", b"\0\0\xff\xff\xff\xff" + b"?" * 9, b"\0\1\0\0\0\1\0\2\xff\xfe"],
 )
 def test_other_bytes_stay_as_they_are(data: bytes) -> None:
     assert renamed_subscription(data, NAMES.name) == data
@@ -78,17 +86,23 @@ def test_the_records_of_a_group_name_their_topics_in_many_places() -> None:
     said, parts = subscription(1, "a"), write_parts({"a": frozenset({0})}, 1)
     member = MemberValue("m", None, "c", "h", 1, 1, said, parts)
     group = GroupMetadataValue("consumer", 1, "range", "m", 0, (member,))
-    of_consumer = MemberMetadataValue(None, None, "c", "h", ("a", "other/b"), "x.*", 1, None, ClassicMemberMetadata(1, (("range", said),)))
+    of_consumer = MemberMetadataValue(
+        None, None, "c", "h", ("a", "other/b"), "x.*", 1, None, ClassicMemberMetadata(1, (("range", said),))
+    )
     renamed = translated(Record(GroupMetadataKey("g"), group), NAMES).value
     assert renamed == group, "what its members say to each other names topics in full"
     told = translated(Record(MemberMetadataKey("g", "m"), of_consumer), NAMES).value
     assert isinstance(told, MemberMetadataValue)
     assert (told.topics, told.regex) == (("team/a", "other/b"), "team/:x.*")
-    assert translated(Record(MemberMetadataKey("g", "m"), of_consumer._replace(classic=None)), NAMES).value == told._replace(
-        topics=("team/a", "team/other/b"), classic=None
+    assert translated(
+        Record(MemberMetadataKey("g", "m"), of_consumer._replace(classic=None)), NAMES
+    ).value == told._replace(topics=("team/a", "team/other/b"), classic=None)
+    assert translated(Record(OffsetCommitKey("g", "a", 0), None), NAMES) == Record(
+        OffsetCommitKey("g", "team/a", 0), None
     )
-    assert translated(Record(OffsetCommitKey("g", "a", 0), None), NAMES) == Record(OffsetCommitKey("g", "team/a", 0), None)
-    assert translated(Record(PendingOffsetKey(7, "g", "a", 0), None), NAMES) == Record(PendingOffsetKey(7, "g", "team/a", 0), None)
+    assert translated(Record(PendingOffsetKey(7, "g", "a", 0), None), NAMES) == Record(
+        PendingOffsetKey(7, "g", "team/a", 0), None
+    )
     resolved = Record(RegularExpressionKey("g", "x.*"), RegularExpressionValue(frozenset({"xa"}), 1, 2))
     assert translated(resolved, NAMES) == Record(
         RegularExpressionKey("g", "team/:x.*"), RegularExpressionValue(frozenset({"team/xa"}), 1, 2)

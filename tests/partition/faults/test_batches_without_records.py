@@ -1,4 +1,6 @@
-"""What no reader is given takes offsets all the same. It is served as a control batch of one record, which every client steps over."""
+"""What no reader is given takes offsets all the same. It is served as a control batch of one record, which every client
+steps over.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ async def test_a_hidden_batch_is_served_as_a_control_batch_of_one_record() -> No
     partition = open_partition(log)
     await append(partition, batch(b"b0", producer_id=7, epoch=0, sequence=0))
     log.refuse_sends, log.refuse_with, log.refuse_saying = 1, 22, "Exceed maximum message size"
-    await asyncio.gather(*(begin_append(partition, batch(b"b", b"b", producer_id=7, epoch=0, sequence=number)) for number in (1, 3)))
+    await asyncio.gather(
+        *(begin_append(partition, batch(b"b", b"b", producer_id=7, epoch=0, sequence=number)) for number in (1, 3))
+    )
     served = b"".join((await fetch(partition, 1)).parts)
     partition.close()
     header = read_header(served)

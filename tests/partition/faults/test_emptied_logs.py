@@ -41,7 +41,9 @@ async def closed(partition: Partition) -> None:
 
 
 async def left_unread(log: MemoryLog, states: MemoryStates, *, goes_on: bool) -> tuple[Partition, int]:
-    """A sidecar has opened the log, and reads no more. Another one writes b0 to b4, and retention takes them. The offset of b4."""
+    """A sidecar has opened the log, and reads no more. Another one writes b0 to b4, and retention takes them. The
+    offset of b4.
+    """
     unaware = open_partition(log, "kafka-sidecar-a", states=states)
     assert await unaware.opened() is ErrorCode.NONE
     unaware.tick(asyncio.get_running_loop().time() + 20)
@@ -68,7 +70,9 @@ async def test_what_was_written_and_taken_unread_is_known_by_what_others_have_ke
     if asks:
         with suppress(Unavailable):
             await unaware.confirmed_end()
-    while (told := await append(unaware, batch(b"y", producer_id=9, epoch=0, sequence=0))).error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+    while (
+        told := await append(unaware, batch(b"y", producer_id=9, epoch=0, sequence=0))
+    ).error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
         unaware = open_partition(log, "kafka-sidecar-a2", states=states)
     assert told.error is ErrorCode.NONE
     await closed(unaware)
@@ -92,7 +96,9 @@ async def test_a_retry_of_what_was_written_and_taken_unread_is_recognised(writte
 
 
 async def test_who_opens_it_next_goes_on_from_what_was_kept_last() -> None:
-    """The first that is kept tells of a log that holds nothing. It gives way to what is kept of what was written since."""
+    """The first that is kept tells of a log that holds nothing. It gives way to what is kept of what was written
+    since.
+    """
     log, states = await emptied(), MemoryStates()
     written = 0
     for number in range(4):
@@ -249,7 +255,9 @@ async def test_what_was_kept_of_a_window_gives_way_also_where_its_producer_goes_
 
 
 async def test_what_was_kept_of_a_topic_that_had_this_name_is_thrown_away_wherever_it_ended() -> None:
-    """The topic that has the name now begins with an entry of several records, and the other one had come to its last offset."""
+    """The topic that has the name now begins with an entry of several records, and the other one had come to its last
+    offset.
+    """
     states = MemoryStates()
     before = open_partition(MemoryLog(ledger=1), "kafka-sidecar-before", states=states)
     for number in range(14):

@@ -1,4 +1,6 @@
-"""A transaction has ended, retention has taken its marker, and a batch of it lands yet: it is hidden, whatever is kept of the partition."""
+"""A transaction has ended, retention has taken its marker, and a batch of it lands yet: it is hidden, whatever is kept
+of the partition.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ from tests.support.batches import batch
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, open_partition
-from tests.support.transactions import ABORTED, COMMITTED, Coordinator, committed_values, end, end_while_a_batch_hangs, write
+from tests.support.transactions import (
+    ABORTED,
+    COMMITTED,
+    Coordinator,
+    committed_values,
+    end,
+    end_while_a_batch_hangs,
+    write,
+)
 
 
 class AnEndThatIsGone:
@@ -107,7 +117,9 @@ async def test_something_comes_into_an_empty_log_while_it_is_opened(gone: AnEndT
 
 
 @pytest.mark.parametrize("lands_before", [True, False])
-async def test_transactions_of_others_were_found_meanwhile_and_all_is_folded_anew(gone: AnEndThatIsGone, lands_before: bool) -> None:
+async def test_transactions_of_others_were_found_meanwhile_and_all_is_folded_anew(
+    gone: AnEndThatIsGone, lands_before: bool
+) -> None:
     await gone.write(b"a")
     if lands_before:
         await gone.late_batch_lands()
@@ -124,7 +136,9 @@ async def test_transactions_of_others_were_found_meanwhile_and_all_is_folded_ane
     gone.close()
 
 
-async def test_what_was_hidden_in_a_topic_that_is_deleted_hides_nothing_in_the_one_that_has_its_name(gone: AnEndThatIsGone) -> None:
+async def test_what_was_hidden_in_a_topic_that_is_deleted_hides_nothing_in_the_one_that_has_its_name(
+    gone: AnEndThatIsGone,
+) -> None:
     await gone.late_batch_lands()
     await gone.first.confirmed_end()
     assert gone.first.transactions.hidden
@@ -133,7 +147,9 @@ async def test_what_was_hidden_in_a_topic_that_is_deleted_hides_nothing_in_the_o
     gone.log.make_anew()
     writing = open_partition(gone.log, "kafka-sidecar-writing", states=gone.states)
     for sequence in range(6):
-        assert (await write(writing, Coordinator(200), b"%d" % sequence, sequence=sequence, producer=9)).error is ErrorCode.NONE
+        assert (
+            await write(writing, Coordinator(200), b"%d" % sequence, sequence=sequence, producer=9)
+        ).error is ErrorCode.NONE
     assert (await end(writing, COMMITTED, number=200, producer=9)).error is ErrorCode.NONE
     reading = open_partition(gone.log, "kafka-sidecar-reading", states=gone.states, cache=1)
     assert await committed_values(reading) == [b"%d" % sequence for sequence in range(6)]

@@ -1,5 +1,5 @@
-"""An entry says that it holds more messages than the broker has counted. So it seems to begin before the end of what is known: that hides
-no gap before it, and nothing that waits before it.
+"""An entry says that it holds more messages than the broker has counted. So it seems to begin before the end of what is
+known: that hides no gap before it, and nothing that waits before it.
 """
 
 from __future__ import annotations
@@ -142,7 +142,9 @@ def test_what_was_kept_is_not_taken_over_a_gap(messages: int, is_readable: bool)
 @pytest.mark.parametrize("behind", [0, 10, 200])
 @pytest.mark.parametrize("is_late", [True, False], ids=["stored late", "stored in time"])
 @pytest.mark.parametrize("messages", [1, 3, 20])
-def test_what_was_kept_is_taken_right_before_such_an_entry(messages: int, is_late: bool, behind: int, is_readable: bool) -> None:
+def test_what_was_kept_is_taken_right_before_such_an_entry(
+    messages: int, is_late: bool, behind: int, is_readable: bool
+) -> None:
     """What is left begins with it. Where it begins only its metadata say, and what was kept ends behind that."""
 
     async def play() -> None:

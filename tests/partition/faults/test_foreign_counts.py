@@ -1,4 +1,5 @@
-"""Where an entry of another writer begins is told by the entry before it, and not by what that writer says: whoever reads it, from
+"""Where an entry of another writer begins is told by the entry before it, and not by what that writer says: whoever
+reads it, from
 wherever."""
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ DISTANCES = [*range(8), 62, 63, 64, 65, 70]  # from the end, which a fold begins
 def native(log: MemoryLog, *, counted: int) -> Position:
     """A batch of three messages, of which its producer has told the broker so many."""
     messages = write_batch([(b"", b"m%d" % number) for number in range(3)], 0)
-    return log.append(MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=3), counted, messages)
+    return log.append(
+        MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=3),
+        counted,
+        messages,
+    )
 
 
 def numbered(sequence: int) -> bytes:
@@ -76,7 +81,9 @@ async def test_a_batch_with_more_records_than_the_broker_counted_is_unreadable_w
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
-async def test_a_batch_that_was_counted_is_served_wherever_a_fold_begins(distance: int, states: MemoryStates | None) -> None:
+async def test_a_batch_that_was_counted_is_served_wherever_a_fold_begins(
+    distance: int, states: MemoryStates | None
+) -> None:
     log = await a_log(distance, counted=3, states=states)
     at = BEFORE + 1
     partition = open_partition(log, "kafka-sidecar-reader", states=states)

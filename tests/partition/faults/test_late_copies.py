@@ -1,7 +1,8 @@
-"""A batch or a marker whose SEND hung is sent again on another connection, and the second SEND lands late: the log has it twice.
+"""A batch or a marker whose SEND hung is sent again on another connection, and the second SEND lands late: the log has
+it twice.
 
-Whoever knows the first copy hides the second. These are those who do not: readers that begin between both, and whoever comes after
-retention has taken the first.
+Whoever knows the first copy hides the second. These are those who do not: readers that begin between both, and whoever
+comes after retention has taken the first.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ async def sent_twice(log: MemoryLog) -> tuple[Landing, Landing]:
     return first, second
 
 
-async def a_batch_sent_twice(log: MemoryLog, a: Partition, b: Partition, coordinator: Coordinator) -> tuple[Landing, Landing]:
+async def a_batch_sent_twice(
+    log: MemoryLog, a: Partition, b: Partition, coordinator: Coordinator
+) -> tuple[Landing, Landing]:
     """The second batch of a transaction, sent by sidecar a. Both know the first one."""
     await write(a, coordinator, b"t0", sequence=0)
     await b.confirmed_end()
@@ -84,7 +87,9 @@ async def read_committed_from(partition: Partition, offset: int) -> list[bytes |
 
 
 @pytest.mark.parametrize("between", [10, 70], ids=["it sees both copies", "it sees the second alone"])
-async def test_a_marker_that_comes_again_does_not_end_the_next_transaction_for_who_reads_from_there(between: int) -> None:
+async def test_a_marker_that_comes_again_does_not_end_the_next_transaction_for_who_reads_from_there(
+    between: int,
+) -> None:
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator(100)
     a, b = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in "ab")
     await write(b, coordinator, b"of 100", sequence=0)
@@ -114,7 +119,9 @@ async def test_a_marker_that_comes_again_does_not_end_the_next_transaction_for_w
 
 
 @pytest.mark.parametrize("is_first_before", [True, False], ids=["around the marker", "both behind it"])
-async def test_a_batch_that_comes_again_behind_its_abort_is_not_shown_when_the_first_copy_is_gone(is_first_before: bool) -> None:
+async def test_a_batch_that_comes_again_behind_its_abort_is_not_shown_when_the_first_copy_is_gone(
+    is_first_before: bool,
+) -> None:
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator(100)
     a, b = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in "ab")
     first, second = await a_batch_sent_twice(log, a, b, coordinator)
@@ -137,7 +144,9 @@ async def test_a_batch_that_comes_again_behind_its_abort_is_not_shown_when_the_f
 
 
 async def test_retention_hides_nothing_that_was_acknowledged_behind_a_copy() -> None:
-    """The copy counts as its producer's first in what is left. What was written behind it knew of a later one, which is gone."""
+    """The copy counts as its producer's first in what is left. What was written behind it knew of a later one, which is
+    gone.
+    """
     log, states = MemoryLog(), MemoryStates()
     a, b = (open_partition(log, f"kafka-sidecar-{name}", states=states) for name in "ab")
     await append(a, numbered(0))

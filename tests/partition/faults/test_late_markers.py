@@ -20,14 +20,19 @@ async def test_a_producer_goes_on_in_its_newer_epoch(is_kept: bool, late_epochs:
     log, states = MemoryLog(), MemoryStates() if is_kept else None
     first = open_partition(log, "kafka-sidecar-a", states=states)
     for epoch in (0, 1):
-        assert (await write(first, Coordinator(100 + epoch), b"%d" % epoch, sequence=0, epoch=epoch)).error is ErrorCode.NONE
+        assert (
+            await write(first, Coordinator(100 + epoch), b"%d" % epoch, sequence=0, epoch=epoch)
+        ).error is ErrorCode.NONE
         assert (await end(first, COMMITTED, 100 + epoch, epoch=epoch)).error is ErrorCode.NONE
     await asyncio.gather(*first.close())
     log.roll()
     gone = len(log.entries)
     second = open_partition(log, "kafka-sidecar-b", states=states)
     for epoch in late_epochs:  # its coordinator did not hear of the first try
-        assert (await end(second, COMMITTED, 100 + epoch, epoch=epoch)).error in (ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE)
+        assert (await end(second, COMMITTED, 100 + epoch, epoch=epoch)).error in (
+            ErrorCode.NONE,
+            ErrorCode.INVALID_TXN_STATE,
+        )
     await asyncio.gather(*second.close())
     log.trim(gone)
     third = open_partition(log, "kafka-sidecar-c", states=states)
@@ -44,7 +49,9 @@ async def test_a_producer_goes_on_also_where_a_late_marker_is_all_that_was_kept_
     log, states = MemoryLog(), MemoryStates()
     first = open_partition(log, "kafka-sidecar-a")
     for epoch in (0, 1):
-        assert (await write(first, Coordinator(100 + epoch), b"%d" % epoch, sequence=0, epoch=epoch)).error is ErrorCode.NONE
+        assert (
+            await write(first, Coordinator(100 + epoch), b"%d" % epoch, sequence=0, epoch=epoch)
+        ).error is ErrorCode.NONE
         assert (await end(first, COMMITTED, 100 + epoch, epoch=epoch)).error is ErrorCode.NONE
     first.close()
     log.roll()

@@ -19,8 +19,12 @@ from tests.support.partitions import append, begin_append, fetch, open_partition
 
 
 def replicated(log: MemoryLog, *values: bytes) -> None:
-    """As Pulsar's replicator copies an entry: ProducerImpl takes the number of messages from a field that the sidecar does not write."""
-    metadata = MessageMetadata(producer_name=b"kafka-sidecar-elsewhere-1", sequence_id=0, publish_time=1, replicated_from=b"east")
+    """As Pulsar's replicator copies an entry: ProducerImpl takes the number of messages from a field that the sidecar
+    does not write.
+    """
+    metadata = MessageMetadata(
+        producer_name=b"kafka-sidecar-elsewhere-1", sequence_id=0, publish_time=1, replicated_from=b"east"
+    )
     metadata.MergeFromString(KAFKA.fields)
     log.append(metadata, 1, batch(*values))
 
@@ -72,12 +76,17 @@ async def test_whoever_has_it_open_comes_to_the_end_that_one_tells_who_opens_it_
     expected = await later.confirmed_end()
     with suppress(Unavailable):
         await table.get("t-partition-0").confirmed_end()
-    assert (await table.get("t-partition-0").opened(), await table.get("t-partition-0").confirmed_end()) == (ErrorCode.NONE, expected)
+    assert (await table.get("t-partition-0").opened(), await table.get("t-partition-0").confirmed_end()) == (
+        ErrorCode.NONE,
+        expected,
+    )
     later.close()
     await table.close()
 
 
-async def test_a_log_of_markers_has_a_start_also_when_retention_takes_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_log_of_markers_has_a_start_also_when_retention_takes_some_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("kafka_sidecar.pulsar.raw_entries.ENTRY_SECONDS", 0.05)
     monkeypatch.setattr("kafka_sidecar.partition.follow.read_to_end.ARRIVAL_SECONDS", 0.05)
     monkeypatch.setattr("kafka_sidecar.partition.read.log_start.FRESH_SECONDS", 0.0)
@@ -133,18 +142,24 @@ async def test_a_marker_from_before_indexes_does_not_make_the_end_a_guess() -> N
 def miscounted(log: MemoryLog) -> None:
     """A native batch of three messages, of which its producer has told the broker one."""
     messages = write_batch([(b"", b"m%d" % number) for number in range(3)], 0)
-    log.append(MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=3), 1, messages)
+    log.append(
+        MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=3), 1, messages
+    )
 
 
 def numbered(sequence: int) -> bytes:
     return batch(b"%d" % sequence, producer_id=7, epoch=0, sequence=sequence)
 
 
-FOREIGN = pytest.mark.parametrize("foreign", [lambda log: replicated(log, b"a", b"b", b"c"), miscounted], ids=["replicated", "native"])
+FOREIGN = pytest.mark.parametrize(
+    "foreign", [lambda log: replicated(log, b"a", b"b", b"c"), miscounted], ids=["replicated", "native"]
+)
 
 
 @FOREIGN
-async def test_a_log_that_begins_with_more_records_than_the_broker_counted_opens(foreign: Callable[[MemoryLog], None]) -> None:
+async def test_a_log_that_begins_with_more_records_than_the_broker_counted_opens(
+    foreign: Callable[[MemoryLog], None],
+) -> None:
     log = MemoryLog()
     foreign(log)
     partition = open_partition(log)
@@ -155,7 +170,9 @@ async def test_a_log_that_begins_with_more_records_than_the_broker_counted_opens
 
 
 @FOREIGN
-async def test_more_records_than_the_broker_counted_are_unreadable_and_the_log_goes_on(foreign: Callable[[MemoryLog], None]) -> None:
+async def test_more_records_than_the_broker_counted_are_unreadable_and_the_log_goes_on(
+    foreign: Callable[[MemoryLog], None],
+) -> None:
     log = MemoryLog()
     partition = open_partition(log)
     assert (await append(partition, batch(b"before"))).base_offset == 0
@@ -188,7 +205,9 @@ async def test_an_entry_of_a_sidecar_that_takes_more_offsets_than_the_broker_cou
 
 async def test_a_replicated_batch_that_says_how_many_records_it_has_is_served() -> None:
     log = MemoryLog()
-    metadata = MessageMetadata(producer_name=b"east", sequence_id=0, publish_time=1, replicated_from=b"east", num_messages_in_batch=3)
+    metadata = MessageMetadata(
+        producer_name=b"east", sequence_id=0, publish_time=1, replicated_from=b"east", num_messages_in_batch=3
+    )
     metadata.MergeFromString(KAFKA.fields)
     log.append(metadata, 3, batch(b"a", b"b", b"c"))
     partition = open_partition(log)

@@ -32,7 +32,9 @@ def numbered(sequence: int, epoch: int = 0) -> bytes:
     ids=["sequence", "epoch"],
 )
 async def test_a_client_that_comes_back_goes_on_where_it_was_elsewhere(elsewhere: list[bytes], then: bytes) -> None:
-    """b1 is stuck on its way from the first sidecar. Its client went to the second one with it, or began a new epoch there."""
+    """b1 is stuck on its way from the first sidecar. Its client went to the second one with it, or began a new epoch
+    there.
+    """
     log = MemoryLog()
     first, second = (open_partition(log, f"kafka-sidecar-{number}") for number in (1, 2))
     await append(first, numbered(0))
@@ -60,7 +62,9 @@ class StuckLog(MemoryLog):
     is_stuck = True
 
 
-async def test_what_is_pipelined_behind_a_partition_that_ends_does_not_overtake(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_pipelined_behind_a_partition_that_ends_does_not_overtake(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "OPEN_SECONDS", 0.05)
     log = StuckLog()
     sidecar = Sidecar(logs={NAMESPACE + "t-partition-0": log})
@@ -68,7 +72,9 @@ async def test_what_is_pipelined_behind_a_partition_that_ends_does_not_overtake(
     waiting = [begin_produce(sidecar, sequence) for sequence in (0, 1)]
     assert [told(await one) for one in waiting] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
     log.is_stuck = False
-    assert told(await begin_produce(sidecar, 2)) is ErrorCode.NOT_LEADER_OR_FOLLOWER, "it was sent before its client had the two answers"
+    assert told(await begin_produce(sidecar, 2)) is ErrorCode.NOT_LEADER_OR_FOLLOWER, (
+        "it was sent before its client had the two answers"
+    )
     assert [told(await begin_produce(sidecar, sequence)) for sequence in range(3)] == [ErrorCode.NONE] * 3
     found = [value for _, value in await read_all(sidecar.table.get(NAMESPACE + "t-partition-0"))]
     await sidecar.close()
@@ -97,8 +103,12 @@ class SlowLog(MemoryLog):
         return await super().stats()
 
 
-async def test_what_waits_until_the_past_is_known_does_not_pass_what_is_refused_in_front_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """b0, a new producer's first batch, waits for the log's end. Another sidecar has kept more than is known, and b1 waits for that."""
+async def test_what_waits_until_the_past_is_known_does_not_pass_what_is_refused_in_front_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """b0, a new producer's first batch, waits for the log's end. Another sidecar has kept more than is known, and b1
+    waits for that.
+    """
     log, states = SlowLog(), MemoryStates()
     for producer_id in range(100, 400):
         log.write(batch(b"old", producer_id=producer_id, epoch=0, sequence=0))
@@ -128,7 +138,9 @@ async def test_what_waits_until_the_past_is_known_does_not_pass_what_is_refused_
 
 @pytest.mark.parametrize("is_known", [True, False])
 async def test_a_part_of_a_batch_that_was_too_large_is_judged_when_what_was_behind_it_is(is_known: bool) -> None:
-    """Java's producer splits a batch that the broker has refused alone, while b2 and b3 are stored behind it. They are hidden."""
+    """Java's producer splits a batch that the broker has refused alone, while b2 and b3 are stored behind it. They are
+    hidden.
+    """
     log = MemoryLog()
     partition = open_partition(log)
     await append(partition, batch(b"x"))
@@ -196,7 +208,9 @@ async def test_what_lands_behind_the_end_of_its_transaction_is_told_the_same_in_
     other.close()
 
 
-async def test_what_waits_until_the_past_is_known_does_not_pass_what_no_producer_could_be_had_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_waits_until_the_past_is_known_does_not_pass_what_no_producer_could_be_had_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The topic is deleted while b0 waits for a producer of Pulsar's, and is there again when b1 may go on."""
     log, states = SlowLog(), MemoryStates()
     for producer_id in range(100, 400):
@@ -227,8 +241,12 @@ async def test_what_waits_until_the_past_is_known_does_not_pass_what_no_producer
     assert (told, again) == ([ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2, [ErrorCode.NONE] * 2)
 
 
-async def test_what_waits_for_its_coordinator_does_not_pass_what_is_refused_in_front_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """b0 waits for the log's end. b1 is asked about once more: who has no epoch for each transaction may have begun the next one."""
+async def test_what_waits_for_its_coordinator_does_not_pass_what_is_refused_in_front_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """b0 waits for the log's end. b1 is asked about once more: who has no epoch for each transaction may have begun the
+    next one.
+    """
     log, coordinator = MemoryLog(), Coordinator(100)
     partition = open_partition(log)
     await append(partition, batch(b"x", producer_id=9_999, epoch=0, sequence=0))

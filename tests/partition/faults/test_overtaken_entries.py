@@ -1,4 +1,5 @@
-"""The broker refuses one entry, and stores a later one of the same connection so slowly that the sidecar reads to the end before that.
+"""The broker refuses one entry, and stores a later one of the same connection so slowly that the sidecar reads to the
+end before that.
 
 The sidecar sends both again, under their numbers, and the first try of the later one overtakes them.
 """
@@ -91,13 +92,19 @@ async def test_a_marker_that_no_fold_counts_is_not_told_to_be_written(next_ends:
     assert (await end(partition, next_ends, 101)).error is ErrorCode.NONE
     late = open_partition(log, "kafka-sidecar-late")
     for one in (partition, late):
-        assert sorted(await committed_values(one), key=str) == [b"committed", *([b"next"] if next_ends else []), b"other"]
+        assert sorted(await committed_values(one), key=str) == [
+            b"committed",
+            *([b"next"] if next_ends else []),
+            b"other",
+        ]
         one.close()
 
 
 @pytest.mark.parametrize("deduplicates", [False, True])
 async def test_a_batch_that_was_overtaken_is_written_under_another_number(deduplicates: bool) -> None:
-    """A broker that deduplicates takes it for a second copy, does not store it, and says nothing of where the first one stands."""
+    """A broker that deduplicates takes it for a second copy, does not store it, and says nothing of where the first one
+    stands.
+    """
     log = SlowlyStored()
     log.deduplicates = deduplicates
     partition = open_partition(log)
@@ -116,7 +123,9 @@ async def test_a_batch_that_was_overtaken_is_written_under_another_number(dedupl
     partition.close()
 
 
-async def test_a_broker_that_takes_nothing_because_it_knows_all_is_asked_with_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_broker_that_takes_nothing_because_it_knows_all_is_asked_with_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It has an entry, whose bookies hang."""
     log = SlowlyStored()
     log.deduplicates = True
@@ -143,7 +152,9 @@ async def test_a_broker_that_takes_nothing_because_it_knows_all_is_asked_with_pa
     partition.close()
 
 
-async def test_a_batch_of_an_entry_that_lands_as_a_whole_after_all_is_told_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_batch_of_an_entry_that_lands_as_a_whole_after_all_is_told_where_it_stands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Though the first batch of that entry was numbered anew, because one before it was refused."""
     monkeypatch.setattr(sender, "MAX_ENTRIES_IN_FLIGHT", 2)
     log = MemoryLog()
@@ -177,7 +188,9 @@ async def test_a_batch_of_an_entry_that_lands_as_a_whole_after_all_is_told_where
 async def test_a_shared_entry_that_lands_between_its_parts_counts_for_those_that_have_not_landed(
     parts_before: int, between: int, behind: int
 ) -> None:
-    """The broker refuses one entry alone. Then one hangs that several batches share. It is taken apart, and the parts are sent."""
+    """The broker refuses one entry alone. Then one hangs that several batches share. It is taken apart, and the parts
+    are sent.
+    """
     log, states = MemoryLog(), MemoryStates()
     write_others(log, 100)
     writer = open_partition(log, "kafka-sidecar-a", states=states)

@@ -139,10 +139,14 @@ async def test_what_the_replicator_copies_twice_counts_once(write: object) -> No
     for cache in (1, 1_000_000):
         values = await values_of(target, cache=cache)
         assert [value for value in values if value != b"behind"] == await values_of(source)
-    assert [value for value in await values_of(target, cache=1, offset=len(values) // 3) if value.startswith(b"b1")] == []
+    assert [
+        value for value in await values_of(target, cache=1, offset=len(values) // 3) if value.startswith(b"b1")
+    ] == []
 
 
-async def test_what_is_hidden_and_copied_twice_before_anything_is_judged_counts_no_more_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_hidden_and_copied_twice_before_anything_is_judged_counts_no_more_for_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its second copy comes behind the batch that it lacked."""
     monkeypatch.setattr(opening, "ENTRIES_BEFORE_END", 1)
     source, target = MemoryLog(), MemoryLog()
@@ -167,8 +171,10 @@ async def test_what_is_hidden_and_copied_twice_before_anything_is_judged_counts_
 @pytest.mark.parametrize("is_whole", [True, False])
 async def test_the_first_batch_of_a_producer_counts_also_where_what_came_behind_it_was_shown(
     epoch: int, refused: int, is_whole: bool
-) -> None:  # fmt: skip
-    """The broker has refused it alone. The source hides what came behind it, by what its writer knew; in the target nobody knows."""
+) -> None:
+    """The broker has refused it alone. The source hides what came behind it, by what its writer knew; in the target
+    nobody knows.
+    """
     source, target = MemoryLog(), MemoryLog()
     if not is_whole:
         target.write(batch(b"gone"))
@@ -189,7 +195,9 @@ async def test_the_first_batch_of_a_producer_counts_also_where_what_came_behind_
 
 
 async def test_the_first_batches_of_an_epoch_count_also_where_only_the_target_knows_the_one_before() -> None:
-    """Retention has taken the old epoch in the source. Its broker refuses the first two batches of the new one alone."""
+    """Retention has taken the old epoch in the source. Its broker refuses the first two batches of the new one
+    alone.
+    """
     source, target = MemoryLog(), MemoryLog()
     partition = opened(source, "kafka-sidecar-a", batches_per_entry=1)
     await append(partition, numbered(0))
@@ -326,7 +334,9 @@ async def test_a_marker_in_an_entry_without_a_count_ends_its_transaction() -> No
     partition = open_partition(source, "kafka-sidecar-a")
     await write(partition, Coordinator(100), b"t1", sequence=0)
     source.hold_sends = True
-    sent = [begin_append(partition, batch(b"x")) for _ in range(12)]  # more than may be in flight: what comes next shares an entry
+    sent = [
+        begin_append(partition, batch(b"x")) for _ in range(12)
+    ]  # more than may be in flight: what comes next shares an entry
     ended = Outcome()
     marker = write_marker(PRODUCER, 0, EndTransactionMarker(committed=True, coordinator_epoch=0), 1_000)
     partition.append(Append.of_marker(marker, 100, asyncio.get_running_loop().time() + 5, ended, 0))
@@ -347,7 +357,9 @@ async def test_a_marker_in_an_entry_without_a_count_ends_its_transaction() -> No
 
 
 @pytest.mark.parametrize("on_their_way", [False, True])
-async def test_batches_that_take_one_offset_each_are_unreadable_and_what_follows_is_not_hidden(on_their_way: bool) -> None:
+async def test_batches_that_take_one_offset_each_are_unreadable_and_what_follows_is_not_hidden(
+    on_their_way: bool,
+) -> None:
     """They were written before replication was switched on."""
     source, target = MemoryLog(), MemoryLog()
     partition = open_partition(source, "kafka-sidecar-a", batches_per_entry=1)
@@ -388,7 +400,9 @@ async def test_clusters_that_copy_to_each_other_write_on(kept: bool) -> None:
         partition.close()
     for log in (east, west):
         values = await values_of(log)
-        assert sorted(values) == sorted(b"%d/%d" % (side, number) for side in (0, 1) for number in range(30) for _ in (0, 1))
+        assert sorted(values) == sorted(
+            b"%d/%d" % (side, number) for side in (0, 1) for number in range(30) for _ in (0, 1)
+        )
     again = opened(east, "kafka-sidecar-e2", states)
     assert (await append(again, batch(b"0/29", b"0/29", producer_id=100, epoch=0, sequence=58))).error is ErrorCode.NONE
     assert (await append(again, batch(b"x", producer_id=100, epoch=0, sequence=60))).error is ErrorCode.NONE
@@ -409,7 +423,9 @@ async def test_entries_say_how_many_records_they_hold_only_where_they_are_replic
     await append(partition, numbered(7, 2))
     partition.close()
     said = [
-        entry.message_metadata.num_messages_in_batch for entry in log.entries if entry.message_metadata.HasField("num_messages_in_batch")
+        entry.message_metadata.num_messages_in_batch
+        for entry in log.entries
+        if entry.message_metadata.HasField("num_messages_in_batch")
     ]
     assert said == [3]
     assert await values_of(log) == [b"b%d" % number for number in range(9)]
@@ -417,8 +433,8 @@ async def test_entries_say_how_many_records_they_hold_only_where_they_are_replic
 
 @pytest.mark.parametrize("before", [0, 100])
 async def test_a_copy_that_is_known_by_its_number_counts_for_nothing_before_the_past_is_known(before: int) -> None:
-    """A plain batch with a greater number stands before the copy of a batch that its writer has numbered anew. A partition is opened
-    behind the copy, and appends, before the batch itself comes.
+    """A plain batch with a greater number stands before the copy of a batch that its writer has numbered anew. A
+    partition is opened behind the copy, and appends, before the batch itself comes.
     """
     log, states = MemoryLog(), MemoryStates()
     source = opened(log, "kafka-sidecar-a")
@@ -447,7 +463,9 @@ async def test_a_copy_that_is_known_by_its_number_counts_for_nothing_before_the_
     replicate(log.entries[:copied_so_far], target)
     reads = opened(target, "kafka-sidecar-t", states)
     await reads.opened()
-    assert (await append(reads, batch(b"own", producer_id=PRODUCER + 1, epoch=0, sequence=0), 30)).error is ErrorCode.NONE
+    assert (
+        await append(reads, batch(b"own", producer_id=PRODUCER + 1, epoch=0, sequence=0), 30)
+    ).error is ErrorCode.NONE
     replicate(log.entries[copied_so_far:], target)
     shown = [value for _, value in await read_all(reads, max_bytes=100) if value in (b"b0", b"b1", b"b2", b"plain")]
     assert shown == [b"b0", b"plain", b"b1", b"b2"]

@@ -1,4 +1,6 @@
-"""What is known of producers, and how far back it reaches: a retry is recognised, and a verdict is told only by who knows."""
+"""What is known of producers, and how far back it reaches: a retry is recognised, and a verdict is told only by who
+knows.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,20 @@ def numbered(sequence: int, size: int = 0) -> bytes:
     return batch(b"b%d" % sequence + b"." * size, producer_id=PRODUCER, epoch=0, sequence=sequence)
 
 
-async def hide_two_behind_one_that_is_too_large(log: MemoryLog, size: int, others: int, limits: PartitionLimits) -> None:
-    """b1 is larger than its topic takes. b2 and b3 were in flight behind it, and are in the log for nobody. Then the sidecar dies."""
+async def hide_two_behind_one_that_is_too_large(
+    log: MemoryLog, size: int, others: int, limits: PartitionLimits
+) -> None:
+    """b1 is larger than its topic takes. b2 and b3 were in flight behind it, and are in the log for nobody. Then the
+    sidecar dies.
+    """
     partition = open_partition(log, "kafka-sidecar-a", replay_entries=limits.replay_entries)
     await append(partition, numbered(0, size))
     log.refuse_sends, log.refuse_with, log.refuse_saying = 1, 22, "Exceed maximum message size"
     unheard = await asyncio.gather(*(begin_append(partition, numbered(sequence, size)) for sequence in (1, 2, 3)))
-    assert [one.error for one in unheard] == [ErrorCode.MESSAGE_TOO_LARGE, *[ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER] * 2]
+    assert [one.error for one in unheard] == [
+        ErrorCode.MESSAGE_TOO_LARGE,
+        *[ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER] * 2,
+    ]
     for number in range(others):
         await append(partition, batch(b"other" + b"." * size, producer_id=OTHERS + number, epoch=0, sequence=0))
     partition.close()
@@ -41,7 +50,9 @@ async def hide_two_behind_one_that_is_too_large(log: MemoryLog, size: int, other
     ids=["default limits", "four entries"],
 )
 @pytest.mark.parametrize("retried", [(2, 3), (1, 2, 3)])
-async def test_what_is_acknowledged_is_read(size: int, others: int, limits: PartitionLimits, retried: tuple[int, ...]) -> None:
+async def test_what_is_acknowledged_is_read(
+    size: int, others: int, limits: PartitionLimits, retried: tuple[int, ...]
+) -> None:
     log = MemoryLog()
     await hide_two_behind_one_that_is_too_large(log, size, others, limits)
     partition = open_partition(log, "kafka-sidecar-b", cache=100_000_000, replay_entries=limits.replay_entries)

@@ -16,7 +16,9 @@ from tests.support.replicator import replicate
 
 
 async def sent_again(before: int) -> MemoryLog:
-    """Five batches are on their way when the connection breaks, and none has landed. All are sent again, and four more behind them."""
+    """Five batches are on their way when the connection breaks, and none has landed. All are sent again, and four more
+    behind them.
+    """
     log = MemoryLog()
     partition = opened(log, "kafka-sidecar-a", batches_per_entry=1)
     await append(partition, batch(b"opens"))
@@ -48,7 +50,9 @@ async def test_batches_that_were_sent_again_together_are_shown_where_retention_t
     target.roll()
     replicate(source.entries[first:], target)
     target.trim(first)
-    assert await values_of(target, cache=cache, offset=first) == [b"b%d" % number for number in range(before + taken, before + 9)]
+    assert await values_of(target, cache=cache, offset=first) == [
+        b"b%d" % number for number in range(before + taken, before + 9)
+    ]
 
 
 async def by_two_sidecars(records: int) -> MemoryLog:
@@ -62,7 +66,9 @@ async def by_two_sidecars(records: int) -> MemoryLog:
     await append(second, batch(b"x0", producer_id=8, epoch=0, sequence=0))
     source.hold_sends = True
     sent = [begin_append(second, numbered(number * records, records)) for number in range(5, 8)]
-    sent += [begin_append(second, batch(b"x%d" % sequence, producer_id=8, epoch=0, sequence=sequence)) for sequence in (1, 2)]
+    sent += [
+        begin_append(second, batch(b"x%d" % sequence, producer_id=8, epoch=0, sequence=sequence)) for sequence in (1, 2)
+    ]
     sent += [begin_append(second, numbered(number * records, records)) for number in (8, 9)]
     while len(source.held) < len(sent):  # noqa: ASYNC110
         await asyncio.sleep(0)
@@ -74,7 +80,9 @@ async def by_two_sidecars(records: int) -> MemoryLog:
 
 
 async def copied_twice(source: MemoryLog) -> tuple[MemoryLog, int]:
-    """The replicator goes back behind the place where the target will begin. That place, as an offset, is told as well."""
+    """The replicator goes back behind the place where the target will begin. That place, as an offset, is told as
+    well.
+    """
     target = MemoryLog()
     replicate(source.entries[:10], target)
     target.roll()
@@ -117,7 +125,10 @@ async def test_what_was_sent_again_in_an_older_epoch_and_is_copied_twice_takes_n
     target.roll()
     begin = len(target.entries)
     again = next(number for number, entry in enumerate(source.entries) if read_entry(entry).sent_again)
-    replicate([*source.entries[behind - 5 : behind - 3], *source.entries[again : behind - 3], *source.entries[behind - 3 :]], target)
+    replicate(
+        [*source.entries[behind - 5 : behind - 3], *source.entries[again : behind - 3], *source.entries[behind - 3 :]],
+        target,
+    )
     target.trim(begin)
     shown = await values_of(target, offset=begin)
     assert shown[:2] == [b"b3", b"b4"]

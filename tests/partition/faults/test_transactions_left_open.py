@@ -1,6 +1,7 @@
 """A transaction has no marker in the log, and its producer has gone on with the next one.
 
-Releases before 0.3 left such logs behind, where sidecars of two namespaces shared groups: a marker went to the other team's topic.
+Releases before 0.3 left such logs behind, where sidecars of two namespaces shared groups: a marker went to the other
+team's topic.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ async def test_the_marker_of_the_next_one_decides_nothing_of_it(of_next: bool) -
 @pytest.mark.parametrize("is_cold", [False, True])
 @pytest.mark.parametrize("of_left", [COMMITTED, ABORTED])
 @pytest.mark.parametrize("of_next", [COMMITTED, ABORTED, None])
-async def test_its_own_marker_ends_it_whatever_became_of_the_next(of_left: bool, of_next: bool | None, is_cold: bool) -> None:
+async def test_its_own_marker_ends_it_whatever_became_of_the_next(
+    of_left: bool, of_next: bool | None, is_cold: bool
+) -> None:
     """Also for who has served it before, for who comes later, and from what was kept of the fold."""
     states = MemoryStates()
     log, partition = await a_log_with_one_left_open(states)
@@ -58,7 +61,10 @@ async def test_its_own_marker_ends_it_whatever_became_of_the_next(of_left: bool,
     await append(partition, batch(b"behind"))
     shown = [*[b"left"] * of_left, b"other", *[b"next"] * (of_next is not False), b"behind"]
     partition.close()
-    coming, going_on = open_partition(log, "kafka-sidecar-coming"), open_partition(log, "kafka-sidecar-going-on", states=states)
+    coming, going_on = (
+        open_partition(log, "kafka-sidecar-coming"),
+        open_partition(log, "kafka-sidecar-going-on", states=states),
+    )
     for one in (watching, coming, going_on):
         if is_cold:
             await one.confirmed_end()

@@ -1,7 +1,8 @@
-"""A record in `__transactional_partitions` is missing: another fleet has announced it elsewhere, or the internal topics are lost.
+"""A record in `__transactional_partitions` is missing: another fleet has announced it elsewhere, or the internal topics
+are lost.
 
-Entries say themselves that they are parts of transactions. Who reads one that should have been announced announces it, and folds the log
-from its start before it serves that entry.
+Entries say themselves that they are parts of transactions. Who reads one that should have been announced announces it,
+and folds the log from its start before it serves that entry.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ async def read_all_there_is(partition: Partition) -> None:
 
 
 async def test_the_first_transaction_of_another_sidecar_makes_none_unannounced() -> None:
-    """Both have the partition open. The record says where the first one began, and the second sidecar knows all behind that."""
+    """Both have the partition open. The record says where the first one began, and the second sidecar knows all behind
+    that.
+    """
     log, states = MemoryLog(), MemoryStates()
     a, b = (open_partition(log, f"kafka-sidecar-{name}", states=states, cache=1) for name in "ab")
     for partition in (a, b):

@@ -1,4 +1,6 @@
-"""DeleteRecords moves the log start. The records before it may stay for long, and are read to know what came before another one."""
+"""DeleteRecords moves the log start. The records before it may stay for long, and are read to know what came before
+another one.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ async def move_start(log: MemoryLog, offset: int, *partitions: Partition) -> Non
 
 
 async def test_what_is_hidden_before_the_moved_start_hides_nothing_behind_it() -> None:
-    """A batch landed behind the end of its transaction. Its second try, in the next one, left before its sidecar could know of that."""
+    """A batch landed behind the end of its transaction. Its second try, in the next one, left before its sidecar could
+    know of that.
+    """
     log = MemoryLog()
     first, second, third = (open_partition(log, f"kafka-sidecar-{name}", cache=1) for name in ("a", "b", "c"))
     await append(second, batch(b"w"))

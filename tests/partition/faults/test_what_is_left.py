@@ -1,4 +1,6 @@
-"""All that retention has left is read, and what others keep is looked up once more. Nothing is written twice, whatever comes meanwhile."""
+"""All that retention has left is read, and what others keep is looked up once more. Nothing is written twice, whatever
+comes meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def test_what_was_read_of_all_that_is_left_is_not_lost_when_nobody_tells_what_is
 
 
 def test_what_was_read_of_all_that_is_left_counts_more_than_a_value_that_began_later() -> None:
-    """Another sidecar opens the partition after the next step of retention, is done sooner, and keeps what it has read."""
+    """Another sidecar opens the partition after the next step of retention, is done sooner, and keeps what it has
+    read.
+    """
 
     async def play() -> None:
         log, states = MemoryLog(), MemoryStates()
@@ -134,7 +138,9 @@ def test_what_the_old_sidecar_keeps_while_all_that_is_left_is_read_counts_though
 
 @pytest.mark.parametrize("lands_late", [False, True])
 def test_what_the_old_sidecar_keeps_meanwhile_tells_how_what_is_left_is_judged(lands_late: bool) -> None:
-    """A sidecar that stood still wrote b2 once more, behind b4: every reader hides it. What is left begins with that copy."""
+    """A sidecar that stood still wrote b2 once more, behind b4: every reader hides it. What is left begins with that
+    copy.
+    """
 
     async def play() -> None:
         log, states = MemoryLog(), StoresLate()
@@ -644,7 +650,9 @@ def of_another(sequence: int) -> bytes:
 
 @pytest.mark.parametrize("kind", ["what is left", "a value"])
 def test_what_a_partition_has_read_is_not_read_again_behind_a_marker(kind: str) -> None:
-    """A marker of Pulsar's comes while it is read what stood before. Then retention takes what the partition has read itself."""
+    """A marker of Pulsar's comes while it is read what stood before. Then retention takes what the partition has read
+    itself.
+    """
 
     async def play() -> None:
         log, states = MemoryLog(), MemoryStates()
@@ -659,7 +667,8 @@ def test_what_a_partition_has_read_is_not_read_again_behind_a_marker(kind: str) 
         assert await partition.opened() is ErrorCode.NONE
         elsewhere = open_partition(log, "kafka-sidecar-elsewhere", states=MemoryStates())  # what it keeps is lost
         later = {
-            number: (await append(elsewhere, batch(b"c", producer_id=12, epoch=0, sequence=number))).base_offset for number in range(5)
+            number: (await append(elsewhere, batch(b"c", producer_id=12, epoch=0, sequence=number))).base_offset
+            for number in range(5)
         }
         log.roll()
         gone = len(log.entries)
@@ -695,7 +704,9 @@ def test_what_a_partition_has_read_is_not_read_again_behind_a_marker(kind: str) 
     [(False, False), (True, False), (True, True)],
     ids=["last ledger", "older ledger", "behind a marker"],
 )
-def test_a_value_and_what_is_left_are_put_together_also_while_the_value_is_read_on_from(older: bool, marked: bool) -> None:
+def test_a_value_and_what_is_left_are_put_together_also_while_the_value_is_read_on_from(
+    older: bool, marked: bool
+) -> None:
     """The value has been read on from for some entries when retention takes its place, and the entries behind it."""
 
     async def play() -> None:
@@ -764,8 +775,12 @@ def test_a_value_and_what_is_left_are_put_together_also_while_the_value_is_read_
 
 @pytest.mark.parametrize("begins_with", ["a late copy", "a marker"])
 @pytest.mark.parametrize("trims", [False, True])
-def test_what_is_left_and_a_value_that_has_come_behind_its_beginning_tell_the_same_in_any_order(begins_with: str, trims: bool) -> None:
-    """Retention takes what is left, and where the value ends, while the value is read on from. Both are put together then."""
+def test_what_is_left_and_a_value_that_has_come_behind_its_beginning_tell_the_same_in_any_order(
+    begins_with: str, trims: bool
+) -> None:
+    """Retention takes what is left, and where the value ends, while the value is read on from. Both are put together
+    then.
+    """
 
     async def play() -> None:
         log, states = MemoryLog(), StoresLate()

@@ -1,4 +1,6 @@
-"""What retention has left is read in part, or not judged, when something goes wrong: nothing is concluded that was not read."""
+"""What retention has left is read in part, or not judged, when something goes wrong: nothing is concluded that was not
+read.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,12 @@ from tests.support.what_is_left import (
 
 def unreadable_with(log: MemoryLog, messages: int) -> None:
     metadata = MessageMetadata(
-        producer_name=b"native", sequence_id=0, publish_time=1, compression=1, uncompressed_size=50, num_messages_in_batch=messages
+        producer_name=b"native",
+        sequence_id=0,
+        publish_time=1,
+        compression=1,
+        uncompressed_size=50,
+        num_messages_in_batch=messages,
     )
     log.append(metadata, messages, b"\xff" * 40)
 
@@ -50,7 +57,9 @@ def a_fold_begins_with(log: MemoryLog, messages: int) -> int:
     return before
 
 
-def test_a_look_that_fails_is_made_again_where_too_many_batches_wait_for_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_that_fails_is_made_again_where_too_many_batches_wait_for_verdicts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The value judges none of these batches. It still tells of the producer that has written none of what is left."""
     monkeypatch.setattr(replay, "MOST_UNJUDGED", 3)
 
@@ -103,8 +112,12 @@ def test_a_look_that_fails_is_made_again_where_too_many_batches_wait_for_verdict
 
 
 @pytest.mark.parametrize("marker", [False, True])
-def test_a_value_is_not_taken_over_what_was_read_in_part_and_is_gone(monkeypatch: pytest.MonkeyPatch, marker: bool) -> None:
-    """The connection is lost while what is left is read. Retention takes all of it. Then the value comes that ends where it began."""
+def test_a_value_is_not_taken_over_what_was_read_in_part_and_is_gone(
+    monkeypatch: pytest.MonkeyPatch, marker: bool
+) -> None:
+    """The connection is lost while what is left is read. Retention takes all of it. Then the value comes that ends
+    where it began.
+    """
     take, taken = Replay._take, 0
 
     async def play() -> None:
@@ -178,7 +191,12 @@ def test_a_first_entry_that_nobody_can_read_may_say_what_it_likes_of_itself(told
             log.write(other())
         for _ in range(count):
             metadata = MessageMetadata(
-                producer_name=b"native", sequence_id=0, publish_time=1, compression=1, uncompressed_size=50, num_messages_in_batch=5
+                producer_name=b"native",
+                sequence_id=0,
+                publish_time=1,
+                compression=1,
+                uncompressed_size=50,
+                num_messages_in_batch=5,
             )
             log.append(metadata, told, b"\xff" * 40)
         if count == 1:  # the fold begins with it
@@ -235,7 +253,9 @@ def test_a_late_value_is_taken_right_before_an_entry_that_nobody_can_read(messag
 
 
 @pytest.mark.parametrize("messages", [1, 5])
-def test_what_was_read_to_its_end_is_not_lost_where_the_fold_began_with_an_entry_that_nobody_can_read(messages: int) -> None:
+def test_what_was_read_to_its_end_is_not_lost_where_the_fold_began_with_an_entry_that_nobody_can_read(
+    messages: int,
+) -> None:
     """Retention takes what was read with its last entry."""
 
     async def play() -> None:

@@ -1,4 +1,6 @@
-"""Retention takes what a fold has not read, or what tells how a batch is judged: nothing that was acknowledged is hidden by that."""
+"""Retention takes what a fold has not read, or what tells how a batch is judged: nothing that was acknowledged is
+hidden by that.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def a_failed_add(log: MemoryLog) -> None:
 
 
 async def in_flight_over_two_ledgers(log: MemoryLog, before: int, behind: int, markers: int = 0) -> list[int]:
-    """b0 is the last entry of a ledger; b1 and b2 were on their way together with it, and begin the next. Their offsets."""
+    """b0 is the last entry of a ledger; b1 and b2 were on their way together with it, and begin the next. Their
+    offsets.
+    """
     writer = open_partition(log, "kafka-sidecar-writer")
     for _ in range(before):
         await append(writer, other())
@@ -78,9 +82,13 @@ def when_it_is_read(log: MemoryLog, who: str, do: Callable[[], None]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("who", "behind"), [("CatchUpReader", 200), ("TailReader", 10), ("_Queue", 72)], ids=["a consumer", "an opening", "a replay"]
+    ("who", "behind"),
+    [("CatchUpReader", 200), ("TailReader", 10), ("_Queue", 72)],
+    ids=["a consumer", "an opening", "a replay"],
 )
-async def test_what_goes_between_the_question_where_to_begin_and_the_reader_hides_nothing(who: str, behind: int) -> None:
+async def test_what_goes_between_the_question_where_to_begin_and_the_reader_hides_nothing(
+    who: str, behind: int
+) -> None:
     log = MemoryLog()
     offsets = await in_flight_over_two_ledgers(log, 100, behind)
     when_it_is_read(log, who, lambda: log.trim(offsets[1]))
@@ -204,7 +212,9 @@ async def test_what_was_kept_of_an_emptied_log_goes_on_with_its_first_entry() ->
 
 
 async def test_what_was_sent_together_to_a_log_of_markers_alone_is_read_by_others() -> None:
-    """Its writer says that it had read up to the place before the first entry of an empty ledger. No reader can begin at that place."""
+    """Its writer says that it had read up to the place before the first entry of an empty ledger. No reader can begin
+    at that place.
+    """
     log = MemoryLog()
     before = open_partition(log, "kafka-sidecar-a")
     await append(before, other())
@@ -404,7 +414,9 @@ async def test_an_append_does_not_wait_where_retention_took_all_behind_a_gap(mar
     partition.close()
 
 
-async def test_a_broker_that_is_silent_while_the_log_is_read_back_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_broker_that_is_silent_while_the_log_is_read_back_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("kafka_sidecar.pulsar.raw_entries.ENTRY_SECONDS", 0.1)
     log = MemoryLog()
     before, offset = await a_batch_before_the_window(log)
@@ -505,7 +517,9 @@ async def test_a_gap_while_it_is_asked_what_is_left_does_not_end_the_past() -> N
 
 
 async def test_markers_are_what_is_left_of_a_log_whose_producers_were_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retention takes the records between the opening and the first append. No reader is given what stands behind them."""
+    """Retention takes the records between the opening and the first append. No reader is given what stands behind
+    them.
+    """
     monkeypatch.setattr("kafka_sidecar.pulsar.raw_entries.ENTRY_SECONDS", 0.05)
     log, states = MemoryLog(), MemoryStates()
     before = open_partition(log, "kafka-sidecar-a", states=states)

@@ -137,9 +137,11 @@ async def test_who_has_read_on_from_where_a_value_ends_goes_on_from_it() -> None
     await check_recognised(log, states, written.base_offset)
 
 
-async def taken_in_parts(log: MemoryLog, states: MemoryStates, natives: int) -> tuple[Partition, int, Callable[[], Awaitable[None]]]:
-    """A partition whose first ledgers are gone, with what stood behind a kept value. The offset of b4. And what goes on: the other sidecar
-    keeps what it knows, and retention takes the ledger of b4 as well.
+async def taken_in_parts(
+    log: MemoryLog, states: MemoryStates, natives: int
+) -> tuple[Partition, int, Callable[[], Awaitable[None]]]:
+    """A partition whose first ledgers are gone, with what stood behind a kept value. The offset of b4. And what goes
+    on: the other sidecar keeps what it knows, and retention takes the ledger of b4 as well.
     """
     before = open_partition(log, "kafka-sidecar-first", states=states)
     for _ in range(3):
@@ -276,7 +278,9 @@ async def test_who_has_read_all_that_follows_a_value_goes_on_from_it(natives: in
 
 
 @pytest.mark.parametrize("trims", [False, True])
-async def test_what_another_keeps_while_it_is_asked_for_marks_is_what_is_gone_on_from(trims: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_another_keeps_while_it_is_asked_for_marks_is_what_is_gone_on_from(
+    trims: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Very much stands behind the first value. The second one ends behind the window's beginning."""
     monkeypatch.setattr("kafka_sidecar.partition.follow.replay.TOO_FAR_ENTRIES", 50)
     log, states = MemoryLog(), MemoryStates()

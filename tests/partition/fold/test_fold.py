@@ -75,7 +75,10 @@ def _fold_from(log: Log, begin: int) -> Fold:
 
 
 def _content(writer: bytes, number: int, *batches: BatchOf, basis: Basis | None = None) -> Content:
-    data = b"".join(batch(*[b"v"] * records, producer_id=producer_id, epoch=0, sequence=first) for producer_id, first, records in batches)
+    data = b"".join(
+        batch(*[b"v"] * records, producer_id=producer_id, epoch=0, sequence=first)
+        for producer_id, first, records in batches
+    )
     return Content(data, list(split_batches(data)), sum(records for _, _, records in batches), writer, number, basis)
 
 
@@ -120,7 +123,9 @@ class Writer:
         self.number += len(batches)
 
     def basis(self, batches: Sequence[BatchOf]) -> Basis:
-        sequences = [BatchSequence(producer_id, 0, first, first + records - 1) for producer_id, first, records in batches]
+        sequences = [
+            BatchSequence(producer_id, 0, first, first + records - 1) for producer_id, first, records in batches
+        ]
         known = [self.fold.known_to_judge(one) or UNKNOWN_PRODUCER for one in sequences]
         alone = self.fold.basis(batches[0][0]) if len(batches) == 1 else None
         return Basis.decode(alone or self.fold.basis_with(sequences, known))
@@ -135,7 +140,9 @@ class Writer:
         again = []
         for content in self.under_way:
             if content.writer_sequence > self.fold.writer_sequence(self.name):
-                basis = self.basis([(header.producer_id, header.base_sequence, header.record_count) for header, _ in content.batches])
+                basis = self.basis(
+                    [(header.producer_id, header.base_sequence, header.record_count) for header, _ in content.batches]
+                )
                 again.append(content._replace(basis=basis, sent_again=True))
         self.under_way.extend(again)
 
@@ -189,7 +196,9 @@ def _play(steps: Steps) -> Log:
             case "read":
                 writer.catch_up()
             case "reopen" if log.entries:  # what is replayed is more than what is still under way
-                seen = [content.basis.folded_to for one in writers for content in one.under_way if content.basis is not None]
+                seen = [
+                    content.basis.folded_to for one in writers for content in one.under_way if content.basis is not None
+                ]
                 oldest = min([*seen, log.entries[-1].position])
                 begin = next(place for place, entry in enumerate(log.entries) if entry.position >= oldest)
                 writer.reopen(max(0, begin - count))
@@ -228,12 +237,20 @@ def test_receipts_and_reading_come_to_the_same(steps: Steps, receipts: set[int])
     log = _play(steps)
     mixed = _fold_from(log, 0)
     for number, (entry, read) in enumerate(zip(log.entries, log.folded(), strict=True)):
-        if number in receipts and (entry.content.writer or b"").startswith(WRITERS[0]) and mixed.is_adjacent(*entry.position):
+        if (
+            number in receipts
+            and (entry.content.writer or b"").startswith(WRITERS[0])
+            and mixed.is_adjacent(*entry.position)
+        ):
             other = mixed.by_receipt(entry.position, entry.content)
             mixed.check_again(entry.position, entry.index)
         else:
             other = mixed.by_reading(*entry_of(entry))
-        assert (read.verdicts, read.base_offset, read.next_offset) == (other.verdicts, other.base_offset, other.next_offset)
+        assert (read.verdicts, read.base_offset, read.next_offset) == (
+            other.verdicts,
+            other.base_offset,
+            other.next_offset,
+        )
 
 
 @settings(max_examples=300)  # what it looks for takes several steps in the right order
@@ -258,7 +275,9 @@ def test_who_goes_back_as_far_as_a_fold_asks_comes_to_a_verdict(steps: Steps) ->
             learnt = folded
             went_back = begin
             while learnt.sure_from is not None:
-                further = max((place for place, entry in enumerate(log.entries) if entry.position <= learnt.sure_from), default=0)
+                further = max(
+                    (place for place, entry in enumerate(log.entries) if entry.position <= learnt.sure_from), default=0
+                )
                 assert further < went_back
                 went_back = further
                 learnt = log.folded(further)[number - further]
@@ -282,8 +301,12 @@ def test_each_batch_of_an_entry_has_a_verdict_of_its_own() -> None:
 
 
 @settings(max_examples=300)
-@given(steps=_steps(*KINDS, "reopen"), begins=st.tuples(st.integers(0, 40), st.integers(0, 40)), further=st.integers(0, 5))
-def test_a_fold_that_learns_from_an_earlier_one_knows_as_much(steps: Steps, begins: tuple[int, int], further: int) -> None:
+@given(
+    steps=_steps(*KINDS, "reopen"), begins=st.tuples(st.integers(0, 40), st.integers(0, 40)), further=st.integers(0, 5)
+)
+def test_a_fold_that_learns_from_an_earlier_one_knows_as_much(
+    steps: Steps, begins: tuple[int, int], further: int
+) -> None:
     """The earlier one has come to where the later one began, or further."""
     log = _play(steps)
     if not log.entries:
@@ -294,7 +317,11 @@ def test_a_fold_that_learns_from_an_earlier_one_knows_as_much(steps: Steps, begi
     half = (later + len(log.entries)) // 2
     reached = min(later + further, half + 1)
     earlier, fold, expected = (_fold_from(log, begin) for begin in (began, later, began))
-    for one, entries in ((fold, log.entries[later : half + 1]), (earlier, log.entries[began:reached]), (expected, log.entries[began:])):
+    for one, entries in (
+        (fold, log.entries[later : half + 1]),
+        (earlier, log.entries[began:reached]),
+        (expected, log.entries[began:]),
+    ):
         for entry in entries:
             one.by_reading(*entry_of(entry))
     fold.learn(earlier)
@@ -309,11 +336,16 @@ def test_a_fold_that_learns_from_an_earlier_one_knows_as_much(steps: Steps, begi
 
 @example(  # the first offset is missing, so all that is seen first counts as expired: also what a later fold sees
     steps=[
-        ("send", 0, 1, 1), ("send", 1, 1, 1), ("skip", 0, 0, 1), ("receive", 1, 0, 1), ("receive", 0, 0, 1), ("send", 0, 0, 1),
+        ("send", 0, 1, 1),
+        ("send", 1, 1, 1),
+        ("skip", 0, 0, 1),
+        ("receive", 1, 0, 1),
+        ("receive", 0, 0, 1),
+        ("send", 0, 0, 1),
         ("receive", 0, 0, 1),
     ],
     places=[1],
-)  # fmt: skip
+)
 @given(steps=_steps(*KINDS), places=st.lists(st.integers(0, 40), min_size=1, max_size=4))
 def test_a_fold_that_learns_piece_by_piece_knows_all_in_the_end(steps: Steps, places: list[int]) -> None:
     log = _play(steps)
@@ -342,8 +374,12 @@ def _whole(log: Log) -> Fold:
 
 
 @pytest.mark.parametrize("lost", [0, 10], ids=["a copy of the first", "one that is ahead"])
-@pytest.mark.parametrize("expired_to", [None, 0, 1], ids=["no", "by its first batch", "by its first batch and what stands behind"])
-def test_what_two_writers_knew_counts_in_turn_though_the_producer_has_expired_for_the_reader(expired_to: int | None, lost: int) -> None:
+@pytest.mark.parametrize(
+    "expired_to", [None, 0, 1], ids=["no", "by its first batch", "by its first batch and what stands behind"]
+)
+def test_what_two_writers_knew_counts_in_turn_though_the_producer_has_expired_for_the_reader(
+    expired_to: int | None, lost: int
+) -> None:
     """For one of them it had expired, for the other it had not. Both had folded as far."""
     log, (one, other) = Log(), WRITERS
     log.add(_content(one, 0, (7, 0, 1), basis=Basis(Position(-1, -1), [UNKNOWN_PRODUCER])))
@@ -418,6 +454,10 @@ def test_of_a_batch_that_comes_in_two_entries_the_first_copy_counts() -> None:
 
     for parts_before in range(4):
         parts = [(5,), (6,), (7,)]
-        before, entry, behind = [True] * parts_before, [number >= parts_before for number in range(3)], [False] * (3 - parts_before)
+        before, entry, behind = (
+            [True] * parts_before,
+            [number >= parts_before for number in range(3)],
+            [False] * (3 - parts_before),
+        )
         landed = [*parts[:parts_before], (5, 6, 7), *parts[parts_before:], (8,)]
         assert counts(*landed) == [*[[one] for one in before], entry, *[[one] for one in behind], [True]]

@@ -27,12 +27,24 @@ def contents(written: Sequence[Written]) -> list[Content]:
     for number, (producer, sequence, folded_to) in enumerate(written):
         data = batch(b"v", producer_id=producer, epoch=0, sequence=sequence)
         basis = Basis(Position(1, min(folded_to, number - 1)), [KnownProducer(0, sequence - 1)])
-        found.append(Content(data, all_batches(data), 1, b"kafka-sidecar-%d" % (number % 3), number, basis, sent_again=sequence % 3 == 0))
+        found.append(
+            Content(
+                data,
+                all_batches(data),
+                1,
+                b"kafka-sidecar-%d" % (number % 3),
+                number,
+                basis,
+                sent_again=sequence % 3 == 0,
+            )
+        )
     return found
 
 
 def go_on(fold: Fold, entries: Sequence[Content], first: int) -> list[object]:
-    return [fold.by_reading(Position(1, first + number), first + number, content) for number, content in enumerate(entries)]
+    return [
+        fold.by_reading(Position(1, first + number), first + number, content) for number, content in enumerate(entries)
+    ]
 
 
 def known(fold: Fold) -> tuple[object, ...]:
@@ -45,7 +57,9 @@ written = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 6), st.integers(0
 
 
 @given(written, written, st.integers(0, 10))
-def test_it_comes_to_the_same_verdicts_wherever_it_began(before: list[Written], after: list[Written], begin: int) -> None:
+def test_it_comes_to_the_same_verdicts_wherever_it_began(
+    before: list[Written], after: list[Written], begin: int
+) -> None:
     entries = contents(before + after)
     begin = min(begin, len(before) - 1)
     fold = Fold(Position(1, begin) if begin else None)
@@ -80,9 +94,15 @@ def test_what_came_before_the_first_batch_of_another_cluster_is_kept() -> None:
     fold.last_position = Position(1, 1)
     restored = KnownProducers.decode(KnownProducers.of(fold).encode()).fold(TransactionTable(), fold.memory)
     for one in (fold, restored):
-        assert [one.producers.check_replicated(BatchSequence(7, 0, first, first)).accepted for first in (2, 3, 4, 5, 6)] == [
-            False, True, False, False, True,
-        ]  # fmt: skip
+        assert [
+            one.producers.check_replicated(BatchSequence(7, 0, first, first)).accepted for first in (2, 3, 4, 5, 6)
+        ] == [
+            False,
+            True,
+            False,
+            False,
+            True,
+        ]
 
 
 def test_times_are_kept_so_whoever_goes_on_lets_expire_what_has_expired() -> None:
@@ -95,7 +115,9 @@ def test_times_are_kept_so_whoever_goes_on_lets_expire_what_has_expired() -> Non
     assert 7 not in restored.producers.states
 
 
-@pytest.mark.parametrize("stored", [b"\xff\xff", b"\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\x3a\x08" + bytes(8)])
+@pytest.mark.parametrize(
+    "stored", [b"\xff\xff", b"\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\x3a\x08" + bytes(8)]
+)
 def test_what_makes_no_sense_is_refused(stored: bytes) -> None:
     """No message, an entry before the first, a page that ends within a row."""
     with pytest.raises(ValueError, match=r"."):
@@ -113,7 +135,9 @@ def test_who_began_before_what_was_kept_learns_it_and_then_what_stands_before_th
     for begin, fold in folds.items():
         go_on(fold, entries[begin:], begin)
     fold = folds[began]
-    fold.learn(KnownProducers.decode(KnownProducers.of(folds[kept_from]).encode()).fold(TransactionTable(), fold.memory))
+    fold.learn(
+        KnownProducers.decode(KnownProducers.of(folds[kept_from]).encode()).fold(TransactionTable(), fold.memory)
+    )
     earlier = Fold()
     go_on(earlier, entries[:kept_from], 0)
     fold.learn(earlier)

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from kafka_sidecar.partition.fold.left_open import ByProducer, Undone
 
 _undone = st.builds(
-    lambda producer_id, first, length: Undone(producer_id, first, first + length), st.integers(1, 3), st.integers(0, 20), st.integers(1, 5)
+    lambda producer_id, first, length: Undone(producer_id, first, first + length),
+    st.integers(1, 3),
+    st.integers(0, 20),
+    st.integers(1, 5),
 )
 
 

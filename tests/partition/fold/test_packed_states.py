@@ -19,10 +19,18 @@ _positions = st.builds(Position, _int64, _int64)
 _batches = st.builds(WrittenBatch, _int32, _int32, _int64, _positions)
 _before = st.builds(Before, st.builds(KnownProducer, _int32, _int32), st.just(()))
 states = st.builds(
-    ProducerState, st.integers(-1, 2**15 - 1), _int32, _positions, _int64,
+    ProducerState,
+    st.integers(-1, 2**15 - 1),
+    _int32,
+    _positions,
+    _int64,
     st.lists(_batches, max_size=5).map(lambda few: deque(few, maxlen=5)),
-    st.none() | _before, st.booleans(), st.none() | _int32, st.none() | _int32, st.booleans(),
-)  # fmt: skip
+    st.none() | _before,
+    st.booleans(),
+    st.none() | _int32,
+    st.none() | _int32,
+    st.booleans(),
+)
 
 
 def ended(number: int) -> ProducerState:
@@ -50,7 +58,9 @@ def test_they_are_what_they_were(expected: dict[int, ProducerState], data: st.Da
 RANDOM = random.Random(1)
 
 
-@pytest.mark.parametrize("ids", [range(5_000), range(0, 5_000 << 44, 1 << 44), [RANDOM.getrandbits(63) for _ in range(5_000)]])
+@pytest.mark.parametrize(
+    "ids", [range(5_000), range(0, 5_000 << 44, 1 << 44), [RANDOM.getrandbits(63) for _ in range(5_000)]]
+)
 def test_one_that_has_ended_takes_forty_bytes_whatever_ids_look_like(ids: range | list[int]) -> None:
     packed = PackedStates()
     for number, producer_id in enumerate(ids):
@@ -85,11 +95,21 @@ def test_those_that_are_gone_are_swept_out_some_pages_at_a_time() -> None:
         lambda page: page[:10] + b"\x60" + page[11:],
         lambda page: page[:-1] + b"\x80",
         lambda page: b"\7" + page[1:],
-        lambda page: page[:8] + (int.from_bytes(page[8:10], "little") + 9).to_bytes(2, "little") + page[10:-1] + b"\x81" * 9 + page[-1:],
+        lambda page: (
+            page[:8]
+            + (int.from_bytes(page[8:10], "little") + 9).to_bytes(2, "little")
+            + page[10:-1]
+            + b"\x81" * 9
+            + page[-1:]
+        ),
         lambda page: of_first(page, ProducerState(2**40, 0, Position(1, 1))),
         lambda page: of_first(page, ProducerState(2**31, 0, Position(1, 1))),
-        lambda page: of_first(page, ProducerState(0, 2**31 - 1, Position(1, 1), 0, deque([WrittenBatch(0, 2**31, 0, Position(1, 1))]))),
-        lambda page: of_first(page, ProducerState(0, 9, Position(1, 1), 0, deque([WrittenBatch(0, 9, 2**63, Position(1, 1))]))),
+        lambda page: of_first(
+            page, ProducerState(0, 2**31 - 1, Position(1, 1), 0, deque([WrittenBatch(0, 2**31, 0, Position(1, 1))]))
+        ),
+        lambda page: of_first(
+            page, ProducerState(0, 9, Position(1, 1), 0, deque([WrittenBatch(0, 9, 2**63, Position(1, 1))]))
+        ),
     ],
     ids=[
         "it ends early",

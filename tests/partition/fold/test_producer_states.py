@@ -26,7 +26,9 @@ def at(entry: int) -> ProducerState:
     return ProducerState(0, entry, Position(1, entry))
 
 
-def of(*producers: int, most_awake: int = 4, held: tuple[int, ...] = (), memory: ProducerMemory | None = None) -> ProducerStates:
+def of(
+    *producers: int, most_awake: int = 4, held: tuple[int, ...] = (), memory: ProducerMemory | None = None
+) -> ProducerStates:
     """They have written in this order."""
     transactions = TransactionTable()
     for producer_id in held:

@@ -86,15 +86,21 @@ def test_a_replicated_producer_goes_on_when_its_sequences_begin_again() -> None:
 
 
 def test_a_basis_reads_as_it_was_written() -> None:
-    for basis in (Basis(Position(-1, -1)), Basis(Position(2**62, 7), [KnownProducer(3, MAX_SEQUENCE), UNKNOWN_PRODUCER])):
+    for basis in (
+        Basis(Position(-1, -1)),
+        Basis(Position(2**62, 7), [KnownProducer(3, MAX_SEQUENCE), UNKNOWN_PRODUCER]),
+    ):
         assert Basis.decode(basis.encode()) == basis._replace(producers=list(basis.producers))
 
 
 @pytest.mark.parametrize(
-    "text", [b"9223372036854775808:0 0 1", b"1:-3 0 1", b"1:2 32768 1", b"1:2 0 2147483648", b"1:2 0 1/9223372036854775808"]
+    "text",
+    [b"9223372036854775808:0 0 1", b"1:-3 0 1", b"1:2 32768 1", b"1:2 0 2147483648", b"1:2 0 1/9223372036854775808"],
 )
 def test_a_basis_that_no_writer_says_is_none(text: bytes) -> None:
-    """Anybody may have written it. A reader would have to begin at its place, and what was kept could not be read any more."""
+    """Anybody may have written it. A reader would have to begin at its place, and what was kept could not be read any
+    more.
+    """
     with pytest.raises(ValueError, match="no number of a basis"):
         Basis.decode(text)
 
@@ -120,7 +126,9 @@ def test_what_a_writer_knows_too_does_not_take_away_batches_that_are_known() -> 
 
 
 def test_the_first_batch_that_retention_has_left_is_remembered_when_a_writer_knew_it() -> None:
-    """What a writer knew at a place behind it counts more than that it was the first. It is among the last five all the same."""
+    """What a writer knew at a place behind it counts more than that it was the first. It is among the last five all the
+    same.
+    """
     table = ProducerTable()
     table.begins_expired = True
     first, second = BatchSequence(7, 0, 47, 47), BatchSequence(7, 0, 48, 48)
@@ -149,15 +157,21 @@ def test_a_new_epoch_of_an_old_producer_counts_where_others_have_taken_the_room(
     table.memory.awake = 1_000_000
     table.record(BatchSequence(0, 1, 0, 0), 90, Position(1, 90), 5)
     assert table.states[0].batches[-1].base_offset == 90
-    marker = Unjudged(BatchSequence(1, 2, ANY_SEQUENCE, ANY_SEQUENCE), 91, Position(1, 91), 5, Position(1, 90), UNKNOWN_PRODUCER)
+    marker = Unjudged(
+        BatchSequence(1, 2, ANY_SEQUENCE, ANY_SEQUENCE), 91, Position(1, 91), 5, Position(1, 90), UNKNOWN_PRODUCER
+    )
     table.fence(marker, None)
     assert table.states[1].epoch == 2
 
 
 def test_what_stands_behind_a_marker_is_not_judged_by_who_has_read_the_marker_alone() -> None:
-    """b1 stands there, b0 was refused, and b1's writer knew what comes before b0. The fold began behind that place. Now b0 comes again."""
+    """b1 stands there, b0 was refused, and b1's writer knew what comes before b0. The fold began behind that place. Now
+    b0 comes again.
+    """
     table, began = ProducerTable(), Position(2, 0)
-    marker = Unjudged(BatchSequence(1, 0, ANY_SEQUENCE, ANY_SEQUENCE), 10, Position(2, 1), 5, Position(1, 9), UNKNOWN_PRODUCER)
+    marker = Unjudged(
+        BatchSequence(1, 0, ANY_SEQUENCE, ANY_SEQUENCE), 10, Position(2, 1), 5, Position(1, 9), UNKNOWN_PRODUCER
+    )
     table.fence(marker, began)
     table.record_unsure(Unjudged(BatchSequence(1, 0, 5, 5), 11, Position(2, 2), 5, Position(1, 8), KnownProducer(0, 3)))
     again = Unjudged(BatchSequence(1, 0, 4, 4), 12, Position(2, 3), 5, Position(2, 1), KnownProducer(0, ANY_SEQUENCE))
@@ -165,10 +179,17 @@ def test_what_stands_behind_a_marker_is_not_judged_by_who_has_read_the_marker_al
 
 
 def test_a_batch_whose_writer_knew_what_stood_before_is_not_judged_by_a_marker_alone() -> None:
-    """The marker counts, for the past is known. The batch was on its way for so long that what its writer had folded is not known here."""
+    """The marker counts, for the past is known. The batch was on its way for so long that what its writer had folded is
+    not known here.
+    """
     table, began = ProducerTable(), Position(2, 0)
     table.knows_the_past = True
-    table.fence(Unjudged(BatchSequence(1, 0, ANY_SEQUENCE, ANY_SEQUENCE), 10, Position(2, 1), 5, Position(1, 9), UNKNOWN_PRODUCER), began)
+    table.fence(
+        Unjudged(
+            BatchSequence(1, 0, ANY_SEQUENCE, ANY_SEQUENCE), 10, Position(2, 1), 5, Position(1, 9), UNKNOWN_PRODUCER
+        ),
+        began,
+    )
     late = Unjudged(BatchSequence(1, 0, 7, 7), 11, Position(2, 2), 5, Position(1, 8), KnownProducer(0, 5))
     assert not table.is_judged(late, began)
     table.record_unsure(late)
@@ -179,9 +200,14 @@ def test_what_was_sent_together_in_a_newer_epoch_counts_behind_a_late_marker_of_
     """Retention has taken the first of them. The writer of the others had read none of that epoch yet."""
     table, began = ProducerTable(), Position(3, 0)
     table.begins_expired = True
-    table.fence(Unjudged(BatchSequence(1, 1, ANY_SEQUENCE, ANY_SEQUENCE), 36, began, 5, Position(2, 17), UNKNOWN_PRODUCER), began)
+    table.fence(
+        Unjudged(BatchSequence(1, 1, ANY_SEQUENCE, ANY_SEQUENCE), 36, began, 5, Position(2, 17), UNKNOWN_PRODUCER),
+        began,
+    )
     for first in (5, 10):
-        one = Unjudged(BatchSequence(1, 2, first, first + 4), first, Position(3, first), 5, Position(2, 17), KnownProducer(1, 3))
+        one = Unjudged(
+            BatchSequence(1, 2, first, first + 4), first, Position(3, first), 5, Position(2, 17), KnownProducer(1, 3)
+        )
         assert table.is_judged(one, began)
         assert table.check(one.batch).accepted
         table.record(one.batch, one.base_offset, one.position, 5)
@@ -196,8 +222,12 @@ def test_a_batch_is_hidden_whose_writer_knew_a_newer_epoch_also_where_retention_
 
 
 @pytest.mark.parametrize("late", [BatchSequence(1, 2, 2, 2), BatchSequence(1, 4, 0, 0)], ids=["an old epoch", "a copy"])
-def test_what_a_writer_knew_is_the_least_that_its_producer_had_written_where_retention_has_taken_the_rest(late: BatchSequence) -> None:
-    """Two others of the epoch are gone, and were sent together with the last one. The writer of the late batch had read one of them."""
+def test_what_a_writer_knew_is_the_least_that_its_producer_had_written_where_retention_has_taken_the_rest(
+    late: BatchSequence,
+) -> None:
+    """Two others of the epoch are gone, and were sent together with the last one. The writer of the late batch had read
+    one of them.
+    """
     table, began = ProducerTable(), Position(3, 0)
     table.begins_expired = True
     one = Unjudged(late, 40, Position(3, 0), 5, Position(2, 6), KnownProducer(4, 0))
@@ -214,7 +244,9 @@ def test_a_marker_behind_a_late_batch_does_not_begin_an_epoch_of_which_retention
     zombie = Unjudged(BatchSequence(1, 3, 0, 0), 60, Position(6, 0), 5, Position(5, 2), KnownProducer(4, 2))
     assert table.is_judged(zombie, began)
     assert not table.check(zombie.batch).accepted
-    marker = Unjudged(BatchSequence(1, 5, ANY_SEQUENCE, ANY_SEQUENCE), 61, Position(7, 0), 5, Position(6, 0), UNKNOWN_PRODUCER)
+    marker = Unjudged(
+        BatchSequence(1, 5, ANY_SEQUENCE, ANY_SEQUENCE), 61, Position(7, 0), 5, Position(6, 0), UNKNOWN_PRODUCER
+    )
     table.fence(marker, began)
     goes_on = Unjudged(BatchSequence(1, 5, 2, 2), 62, Position(7, 2), 5, Position(5, 5), KnownProducer(5, 1))
     assert table.is_judged(goes_on, began)
@@ -223,13 +255,17 @@ def test_a_marker_behind_a_late_batch_does_not_begin_an_epoch_of_which_retention
 
 
 def test_a_marker_behind_a_batch_that_counts_as_the_first_does_not_begin_its_epoch_either() -> None:
-    """The batch came late, in an older epoch. Retention has taken what it followed, and what stood in the marker's epoch before it."""
+    """The batch came late, in an older epoch. Retention has taken what it followed, and what stood in the marker's
+    epoch before it.
+    """
     table, began = ProducerTable(), Position(6, 0)
     table.begins_expired = True
     late = Unjudged(BatchSequence(1, 4, 3, 3), 60, Position(6, 0), 5, Position(5, 2), KnownProducer(4, 2))
     assert table.is_judged(late, began)
     table.record(late.batch, 60, late.position, 5)
-    marker = Unjudged(BatchSequence(1, 5, ANY_SEQUENCE, ANY_SEQUENCE), 61, Position(7, 0), 5, Position(6, 0), UNKNOWN_PRODUCER)
+    marker = Unjudged(
+        BatchSequence(1, 5, ANY_SEQUENCE, ANY_SEQUENCE), 61, Position(7, 0), 5, Position(6, 0), UNKNOWN_PRODUCER
+    )
     table.fence(marker, began)
     goes_on = Unjudged(BatchSequence(1, 5, 2, 2), 62, Position(7, 2), 5, Position(5, 5), KnownProducer(5, 1))
     assert table.is_judged(goes_on, began)
@@ -237,21 +273,38 @@ def test_a_marker_behind_a_batch_that_counts_as_the_first_does_not_begin_its_epo
 
 
 @pytest.mark.parametrize(("marked", "is_accepted"), [(1, True), (2, True), (3, False)])
-def test_a_late_marker_of_an_older_epoch_says_nothing_where_retention_has_taken_the_rest(marked: int, is_accepted: bool) -> None:
-    """A coordinator was answered late, and wrote the marker once more. The producer had gone on in its next epoch, as its writer knew."""
+def test_a_late_marker_of_an_older_epoch_says_nothing_where_retention_has_taken_the_rest(
+    marked: int, is_accepted: bool
+) -> None:
+    """A coordinator was answered late, and wrote the marker once more. The producer had gone on in its next epoch, as
+    its writer knew.
+    """
     table, began = ProducerTable(), Position(3, 0)
     table.begins_expired = True
-    table.fence(Unjudged(BatchSequence(1, marked, ANY_SEQUENCE, ANY_SEQUENCE), 36, began, 5, Position(2, 17), UNKNOWN_PRODUCER), began)
+    table.fence(
+        Unjudged(BatchSequence(1, marked, ANY_SEQUENCE, ANY_SEQUENCE), 36, began, 5, Position(2, 17), UNKNOWN_PRODUCER),
+        began,
+    )
     next_one = Unjudged(BatchSequence(1, 2, 20, 21), 39, Position(3, 3), 5, Position(2, 17), KnownProducer(2, 19))
     assert table.is_judged(next_one, began)
     assert table.check(next_one.batch).accepted is is_accepted
 
 
-@pytest.mark.parametrize(("marked", "then"), [(0, KnownProducer(1, 3)), (1, KnownProducer(1, 3)), (2, KnownProducer(2, -1))])
+@pytest.mark.parametrize(
+    ("marked", "then"), [(0, KnownProducer(1, 3)), (1, KnownProducer(1, 3)), (2, KnownProducer(2, -1))]
+)
 def test_a_writer_that_has_not_read_a_marker_knows_more_than_the_marker_tells(marked: int, then: KnownProducer) -> None:
     table = ProducerTable()
     table.fence(
-        Unjudged(BatchSequence(1, marked, ANY_SEQUENCE, ANY_SEQUENCE), 10, Position(2, 1), 5, Position(1, 9), UNKNOWN_PRODUCER), None
+        Unjudged(
+            BatchSequence(1, marked, ANY_SEQUENCE, ANY_SEQUENCE),
+            10,
+            Position(2, 1),
+            5,
+            Position(1, 9),
+            UNKNOWN_PRODUCER,
+        ),
+        None,
     )
     table.adopt_basis(1, Position(2, 0), KnownProducer(1, 3))
     state = table.states.get(1)

@@ -31,7 +31,13 @@ def test_what_is_not_of_the_run_is_not_known() -> None:
 
 def test_a_run_begins_with_another_ledger_and_behind_an_entry_that_no_reader_is_given() -> None:
     ends = RecentEnds()
-    for position, end in ((Position(7, 0), 1), (Position(7, 1), 2), (Position(7, 3), 4), (Position(7, 4), 5), (Position(8, 5), 6)):
+    for position, end in (
+        (Position(7, 0), 1),
+        (Position(7, 1), 2),
+        (Position(7, 3), 4),
+        (Position(7, 4), 5),
+        (Position(8, 5), 6),
+    ):
         ends.add(position, end)
         assert ends.next_offset(position) == end
     assert [ends.next_offset(Position(7, entry)) for entry in range(5)] == [None] * 5

@@ -19,7 +19,10 @@ from tests.support.batches import batch
 
 Step = tuple[str, int, int, int]  # what, producer, sequence, number of its transaction
 _steps = st.lists(
-    st.tuples(st.sampled_from(("plain", "batch", "commit", "abort")), st.integers(1, 3), st.integers(0, 6), st.integers(1, 4)), max_size=40
+    st.tuples(
+        st.sampled_from(("plain", "batch", "commit", "abort")), st.integers(1, 3), st.integers(0, 6), st.integers(1, 4)
+    ),
+    max_size=40,
 )
 
 
@@ -36,7 +39,9 @@ def contents(steps: list[Step]) -> list[Content]:
 
 
 def folded(fold: Fold, entries: list[Content], first: int) -> list[object]:
-    return [fold.by_reading(Position(1, first + number), first + number, content) for number, content in enumerate(entries)]
+    return [
+        fold.by_reading(Position(1, first + number), first + number, content) for number, content in enumerate(entries)
+    ]
 
 
 def known(fold: Fold, table: TransactionTable) -> tuple[object, ...]:
@@ -105,4 +110,8 @@ def test_one_with_a_million_transactions_is_small() -> None:
     assert table.aborted_count == 100_000
     assert len(data) < 1_000_000
     restore(decode(data), Fold(transactions=restored), restored)
-    assert restored.aborted_between(offset // 2, offset // 2 + 10_000) == table.aborted_between(offset // 2, offset // 2 + 10_000) != []
+    assert (
+        restored.aborted_between(offset // 2, offset // 2 + 10_000)
+        == table.aborted_between(offset // 2, offset // 2 + 10_000)
+        != []
+    )

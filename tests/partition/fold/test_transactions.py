@@ -21,7 +21,10 @@ from kafka_sidecar.partition.log.basis import NO_TRANSACTION
 # Of a few producers: a batch or a marker, of the present transaction, of one some numbers before, or of the next one.
 Step = tuple[int, str, int]
 _steps = st.lists(
-    st.tuples(st.integers(1, 3), st.sampled_from(("batch", "commit", "abort")), st.sampled_from((0, 0, 0, 0, -1, 1, 2))), max_size=60
+    st.tuples(
+        st.integers(1, 3), st.sampled_from(("batch", "commit", "abort")), st.sampled_from((0, 0, 0, 0, -1, 1, 2))
+    ),
+    max_size=60,
 )
 
 
@@ -45,7 +48,9 @@ class Model:
 
     def present(self, producer: int) -> int:
         """The number of the transaction that its producer has open, or begins next."""
-        last, transaction = max(((number, one) for (of, number), one in self.transactions.items() if of == producer), default=(3, None))
+        last, transaction = max(
+            ((number, one) for (of, number), one in self.transactions.items() if of == producer), default=(3, None)
+        )
         return last + 1 if transaction is None or transaction.has_ended else last
 
     def batch(self, producer: int, number: int, offset: int) -> BatchIs:
@@ -57,7 +62,9 @@ class Model:
 
     def marker(self, producer: int, number: int, is_committed: bool, offset: int) -> MarkerIs:
         is_behind_later = self._is_behind_later(producer, number)
-        transaction = self.transactions.setdefault((producer, number), Transaction(has_ended=is_behind_later or number <= 3))
+        transaction = self.transactions.setdefault(
+            (producer, number), Transaction(has_ended=is_behind_later or number <= 3)
+        )
         if transaction.has_ended:
             self.hidden.add(offset)
             return MarkerIs.LATE
@@ -74,7 +81,9 @@ class Model:
         return any(of == producer and other > number for of, other in self.transactions)
 
     def _has_ended(self, producer: int, number: int) -> bool:
-        return number <= 3 or ((producer, number) in self.transactions and self.transactions[producer, number].has_ended)
+        return number <= 3 or (
+            (producer, number) in self.transactions and self.transactions[producer, number].has_ended
+        )
 
 
 def play(steps: list[Step]) -> tuple[TransactionTable, Model]:
@@ -87,7 +96,9 @@ def play(steps: list[Step]) -> tuple[TransactionTable, Model]:
         if what == "batch":
             assert table.append(producer, number, offset) is model.batch(producer, number, offset)
         else:
-            assert table.end(producer, number, what == "commit", offset) is model.marker(producer, number, what == "commit", offset)
+            assert table.end(producer, number, what == "commit", offset) is model.marker(
+                producer, number, what == "commit", offset
+            )
         assert table.hidden == model.hidden
         assert table.last_stable_offset(offset + 1) == model.stable(offset + 1) >= stable
         stable = model.stable(offset + 1)
@@ -108,7 +119,9 @@ def test_a_consumer_hears_of_every_aborted_transaction_that_it_reads(steps: list
     begin, end = sorted((one, other))
     stable = model.stable(len(steps))
     end = min(end, stable)
-    wanted = {AbortedTransaction(producer, first) for producer, first, last in model.aborted if last >= begin and first < end}
+    wanted = {
+        AbortedTransaction(producer, first) for producer, first, last in model.aborted if last >= begin and first < end
+    }
     assert set(table.aborted_between(begin, end)) == wanted
 
 

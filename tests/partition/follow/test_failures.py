@@ -1,4 +1,6 @@
-"""Errors of the sidecar itself, at an entry, in a reader, a writer or an answer: they end what they must and nothing else."""
+"""Errors of the sidecar itself, at an entry, in a reader, a writer or an answer: they end what they must and nothing
+else.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def broken_fold(monkeypatch: pytest.MonkeyPatch) -> list[Position]:
     return broken
 
 
-async def test_an_entry_at_which_the_sidecar_fails_ends_the_partition_twice_and_is_then_unreadable(broken_fold: list[Position]) -> None:
+async def test_an_entry_at_which_the_sidecar_fails_ends_the_partition_twice_and_is_then_unreadable(
+    broken_fold: list[Position],
+) -> None:
     log = MemoryLog()
     for number in range(4):
         log.write(batch(b"%d" % number))
@@ -92,7 +96,9 @@ async def test_the_log_start_is_not_guessed_from_an_entry_that_was_given_up() ->
     partition.close()
 
 
-async def test_an_append_at_which_the_sidecar_fails_is_refused_and_can_be_sent_again(broken_fold: list[Position]) -> None:
+async def test_an_append_at_which_the_sidecar_fails_is_refused_and_can_be_sent_again(
+    broken_fold: list[Position],
+) -> None:
     log = MemoryLog()
     table = open_table(lambda _, name: log.named(name), "kafka-sidecar-process")
     await append(table.get("t"), batch(b"0"))
@@ -105,7 +111,9 @@ async def test_an_append_at_which_the_sidecar_fails_is_refused_and_can_be_sent_a
 
 
 @pytest.mark.parametrize("failing", ["reader", "writer", "find_index"])
-async def test_readers_and_writers_go_on_after_errors_that_nobody_thought_of(failing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_readers_and_writers_go_on_after_errors_that_nobody_thought_of(
+    failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = MemoryLog()
     for number in range(100):
         log.write(batch(b"%d" % number))
@@ -160,7 +168,9 @@ async def test_appends_that_wait_for_the_end_of_the_log_have_a_deadline() -> Non
     partition.close()
 
 
-async def test_a_send_that_fails_in_the_sidecar_is_sent_again_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_send_that_fails_in_the_sidecar_is_sent_again_and_holds_up_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     log = MemoryLog()
     partition = open_partition(log)
     await append(partition, batch(b"0", producer_id=7, epoch=0, sequence=0))
@@ -175,7 +185,9 @@ async def test_a_send_that_fails_in_the_sidecar_is_sent_again_and_holds_up_nobod
         works(self, *arguments)
 
     monkeypatch.setattr(Writer, "send", send)
-    failed, other = await asyncio.gather(append(partition, batch(b"1", producer_id=7, epoch=0, sequence=1)), append(partition, batch(b"x")))
+    failed, other = await asyncio.gather(
+        append(partition, batch(b"1", producer_id=7, epoch=0, sequence=1)), append(partition, batch(b"x"))
+    )
     assert (failed.error, other.error) == (ErrorCode.NONE, ErrorCode.NONE)
     assert [value for _, value in await read_all(partition)] == [b"0", b"1", b"x"]
     partition.close()

@@ -1,4 +1,6 @@
-"""A batch that landed behind its transaction's marker, which retention has taken: its coordinator knows that the transaction has ended."""
+"""A batch that landed behind its transaction's marker, which retention has taken: its coordinator knows that the
+transaction has ended.
+"""
 
 from __future__ import annotations
 
@@ -133,13 +135,17 @@ async def test_one_that_has_just_begun_is_not_asked_about() -> None:
 
 
 async def test_what_was_kept_before_shows_it_to_nobody() -> None:
-    """Nothing is written behind it, and its coordinator has forgotten the producer when the partition is opened again."""
+    """Nothing is written behind it, and its coordinator has forgotten the producer when the partition is opened
+    again.
+    """
     log, states = MemoryLog(), MemoryStates()
     writer = open_partition(log, "kafka-sidecar-writer", states=states)
     await write(writer, Coordinator(NUMBER), b"late", sequence=0)
     await append(writer, batch(b"behind"))
     await asyncio.gather(*writer.close())
-    hiding = open_partition(log, "kafka-sidecar-hiding", states=states, ask_ended=Coordinators(EndedTransactions(NUMBER, 1)))
+    hiding = open_partition(
+        log, "kafka-sidecar-hiding", states=states, ask_ended=Coordinators(EndedTransactions(NUMBER, 1))
+    )
     await hiding.opened()
     await until(lambda: hiding.last_stable_offset == 2)
     await asyncio.gather(*hiding.close())
@@ -188,7 +194,9 @@ async def hidden_by_a(log: MemoryLog, states: MemoryStates) -> Partition:
     await write(writer, Coordinator(NUMBER), b"late", sequence=0)
     await append(writer, batch(b"behind"))
     await asyncio.gather(*writer.close())
-    partition = open_partition(log, "kafka-sidecar-a", states=states, ask_ended=Coordinators(EndedTransactions(NUMBER, 1)))
+    partition = open_partition(
+        log, "kafka-sidecar-a", states=states, ask_ended=Coordinators(EndedTransactions(NUMBER, 1))
+    )
     await partition.opened()
     await until(lambda: partition.last_stable_offset == 2)
     return partition
@@ -284,7 +292,9 @@ async def test_what_is_hidden_is_kept_beside_as_much_that_another_has_kept() -> 
     log, states = MemoryLog(), MemoryStates()
     writer = open_partition(log, "kafka-sidecar-writer", states=states)
     await write(writer, Coordinator(NUMBER), b"late", sequence=0)
-    partition = open_partition(log, "kafka-sidecar-a", states=states, ask_ended=Coordinators(EndedTransactions(NUMBER, 1)))
+    partition = open_partition(
+        log, "kafka-sidecar-a", states=states, ask_ended=Coordinators(EndedTransactions(NUMBER, 1))
+    )
     await partition.opened()
     await until(lambda: partition.last_stable_offset == 1)
     await asyncio.gather(*writer.close())

@@ -1,4 +1,6 @@
-"""The end of the log: whoever asks hears of everything that was acknowledged before, and a crowd asks one question at a time."""
+"""The end of the log: whoever asks hears of everything that was acknowledged before, and a crowd asks one question at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,10 @@ async def test_who_waits_is_told_when_the_partition_ends() -> None:
     waiting.append(asyncio.create_task(broker.end.confirmed()))
     await turns()
     broker.end.fail(Unavailable("closed"))
-    assert [type(result) for result in await asyncio.gather(*waiting, return_exceptions=True)] == [Unavailable, Unavailable]
+    assert [type(result) for result in await asyncio.gather(*waiting, return_exceptions=True)] == [
+        Unavailable,
+        Unavailable,
+    ]
 
 
 async def test_who_gives_up_leaves_nothing_behind() -> None:

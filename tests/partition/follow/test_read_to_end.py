@@ -55,7 +55,9 @@ async def test_an_end_that_was_confirmed_before_a_request_came_refuses_it_nothin
     theirs.close()
 
 
-async def test_the_end_is_found_also_where_the_broker_does_not_name_the_last_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_end_is_found_also_where_the_broker_does_not_name_the_last_entry(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """After a reload some brokers name entry −1 of the ledger that is open."""
 
     async def nothing(_: Reader) -> None:
@@ -164,8 +166,12 @@ async def test_a_topic_that_is_made_anew_and_empty_ends_the_partition() -> None:
     again.close()
 
 
-@pytest.mark.parametrize("is_named", [False, True], ids=["nothing is named as the last entry", "what is gone is named as the last entry"])
-async def test_what_comes_while_the_end_of_an_emptied_log_is_asked_for_does_not_confirm_an_old_end(is_named: bool) -> None:
+@pytest.mark.parametrize(
+    "is_named", [False, True], ids=["nothing is named as the last entry", "what is gone is named as the last entry"]
+)
+async def test_what_comes_while_the_end_of_an_emptied_log_is_asked_for_does_not_confirm_an_old_end(
+    is_named: bool,
+) -> None:
     log = MemoryLog()
     log.write(batch(b"first"))
     log.roll()

@@ -1,4 +1,6 @@
-"""What a partition reads back of its past: nothing for those who read, and all that tells a retry for those who write."""
+"""What a partition reads back of its past: nothing for those who read, and all that tells a retry for those who
+write.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ async def test_a_retry_of_what_another_sidecar_wrote_is_recognised_whoever_opene
     if opened_by == "a reader":
         await partition.opened()
     early = batch(b"early", producer_id=8, epoch=0, sequence=0)
-    following, retry, hole = (begin_append(partition, data) for data in (numbered(ENTRIES), early, numbered(ENTRIES + 5)))
+    following, retry, hole = (
+        begin_append(partition, data) for data in (numbered(ENTRIES), early, numbered(ENTRIES + 5))
+    )
     assert (await retry).base_offset == 0
     assert (await following).base_offset == ENTRIES
     assert (await hole).error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -180,7 +184,9 @@ async def test_a_past_of_more_entries_than_permits_is_read_to_its_end(monkeypatc
     partition.close()
 
 
-async def test_an_entry_of_the_past_at_which_the_sidecar_fails_ends_the_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_entry_of_the_past_at_which_the_sidecar_fails_ends_the_partition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     apply = Fold._apply
 
     def fails(self: Fold, position: Position, *rest: object) -> object:
@@ -271,7 +277,9 @@ async def test_what_retention_took_before_it_was_read_is_learnt_anew() -> None:
         await partition.confirmed_end()
     partition = open_partition(log, "kafka-sidecar-opened-again")
     assert await partition.confirmed_end() == ENTRIES + 6
-    assert [value for _, value in await read_all(partition, ENTRIES + 4)] == [b"%d" % (ENTRIES + number) for number in (4, 5)]
+    assert [value for _, value in await read_all(partition, ENTRIES + 4)] == [
+        b"%d" % (ENTRIES + number) for number in (4, 5)
+    ]
     assert (await append(partition, numbered(ENTRIES + 5))).base_offset == ENTRIES + 5
     assert (await append(partition, numbered(ENTRIES + 6))).base_offset == ENTRIES + 6
     partition.close()

@@ -1,4 +1,6 @@
-"""Offsets are missing before an entry in another ledger: nothing behind them is folded before it is known what is missing."""
+"""Offsets are missing before an entry in another ledger: nothing behind them is folded before it is known what is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -154,7 +156,9 @@ def test_an_entry_that_can_not_be_read_is_behind_no_gap_where_its_records_have_a
         partition = await a_partition(log)
         partition._tail.stop()
         log.roll()
-        metadata = MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, compression=1, uncompressed_size=50)
+        metadata = MessageMetadata(
+            producer_name=b"native", sequence_id=0, publish_time=1, compression=1, uncompressed_size=50
+        )
         metadata.num_messages_in_batch = records
         log.append(metadata, records, b"\xff" * 40)
         log.write(batch(b"native"))

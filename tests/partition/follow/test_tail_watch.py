@@ -1,4 +1,6 @@
-"""A tail reader that stands at what the broker has closed is opened again, and what it names as the end does not count until then."""
+"""A tail reader that stands at what the broker has closed is opened again, and what it names as the end does not count
+until then.
+"""
 
 from __future__ import annotations
 
@@ -232,7 +234,9 @@ async def test_a_reader_of_old_data_that_is_silent_is_opened_again(monkeypatch: 
     partition.close()
 
 
-async def test_a_reader_of_old_data_waits_for_slow_storage_also_where_it_begins_several_times(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_of_old_data_waits_for_slow_storage_also_where_it_begins_several_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The first entry that comes is not the log's first, so it is opened again."""
     monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.05)
     log = MemoryLog()
@@ -246,7 +250,9 @@ async def test_a_reader_of_old_data_waits_for_slow_storage_also_where_it_begins_
     partition.close()
 
 
-async def test_a_reader_of_old_data_that_is_forgotten_behind_its_first_entry_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_of_old_data_that_is_forgotten_behind_its_first_entry_is_opened_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It is given a permit for one entry first."""
     monkeypatch.setattr(raw_entries, "ENTRY_SECONDS", 0.05)
     _, partition = await with_old_data()
@@ -276,7 +282,9 @@ async def left_behind() -> tuple[MemoryLog, Partition]:
     return log, partition
 
 
-async def test_an_end_that_a_reader_has_named_does_not_count_when_another_has_taken_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_end_that_a_reader_has_named_does_not_count_when_another_has_taken_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     log, partition = await left_behind()
     names, may_answer = Reader.last_position, asyncio.Event()
 
@@ -297,7 +305,9 @@ async def test_an_end_that_a_reader_has_named_does_not_count_when_another_has_ta
     partition.close()
 
 
-async def test_what_another_reader_brings_does_not_prove_the_one_that_has_named_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_another_reader_brings_does_not_prove_the_one_that_has_named_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The watch opens it again while somebody waits for what proves it."""
     log, partition = await left_behind()
     brings, is_asked = TailReader.brings_something, asyncio.Event()

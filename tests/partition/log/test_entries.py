@@ -61,7 +61,9 @@ def _records(data: bytes | bytearray) -> list[tuple[int, bytes | None, bytes | N
 def _native_batch(*values: bytes | None) -> bytes:
     out = bytearray()
     for number, value in enumerate(values):
-        single = SingleMessageMetadata(payload_size=len(value or b""), partition_key=b"k%d" % number, null_value=value is None)
+        single = SingleMessageMetadata(
+            payload_size=len(value or b""), partition_key=b"k%d" % number, null_value=value is None
+        )
         encoded = single.SerializeToString()
         out += struct.pack(">I", len(encoded)) + encoded + (value or b"")
     return bytes(out)
@@ -70,7 +72,12 @@ def _native_batch(*values: bytes | None) -> bytes:
 def test_an_entry_of_ours_is_its_batch_untouched() -> None:
     data = batch(b"a", b"b")
     content = read_entry(_entry(_kafka(producer_name=b"kafka-sidecar-x-1", sequence_id=7), data))
-    assert (content.data, content.offset_count, content.writer, content.writer_sequence) == (data, 2, b"kafka-sidecar-x-1", 7)
+    assert (content.data, content.offset_count, content.writer, content.writer_sequence) == (
+        data,
+        2,
+        b"kafka-sidecar-x-1",
+        7,
+    )
     assert [record[:3] for record in _records(content.with_offsets(40))] == [(40, None, b"a"), (41, None, b"b")]
 
 
@@ -98,7 +105,11 @@ def test_a_native_batch_is_as_many_records(codec: int) -> None:
     metadata = _metadata(compression=codec, uncompressed_size=len(plain), num_messages_in_batch=3)
     content = read_entry(_entry(metadata, bytes(PLAIN[codec](plain))))
     assert content.offset_count == 3
-    assert _records(content.with_offsets(5)) == [(5, b"k0", b"one", 1_234), (6, b"k1", None, 1_234), (7, b"k2", b"three", 1_234)]
+    assert _records(content.with_offsets(5)) == [
+        (5, b"k0", b"one", 1_234),
+        (6, b"k1", None, 1_234),
+        (7, b"k2", b"three", 1_234),
+    ]
 
 
 def test_a_batch_that_compaction_has_thinned_keeps_its_offsets() -> None:
@@ -116,7 +127,12 @@ KEYS = [{"key": b"first", "value": b"v"}, {"key": b"second", "value": b"w"}]
 
 def test_what_is_encrypted_is_one_record_of_the_stored_bytes_that_says_how() -> None:
     metadata = _metadata(
-        encryption_keys=KEYS, encryption_algo=b"RSA", encryption_param=b"iv", compression=1, uncompressed_size=9, num_messages_in_batch=3
+        encryption_keys=KEYS,
+        encryption_algo=b"RSA",
+        encryption_param=b"iv",
+        compression=1,
+        uncompressed_size=9,
+        num_messages_in_batch=3,
     )
     metadata.properties.add(key=b"mine", value=b"text")
     content = read_entry(_entry(metadata, b"secret"))
@@ -125,7 +141,11 @@ def test_what_is_encrypted_is_one_record_of_the_stored_bytes_that_says_how() -> 
     assert (record.offset, record.key, record.value, record.timestamp) == (7, None, b"secret", 1_234)
     headers = dict(record.headers)
     assert MessageMetadata.FromString(headers.pop("pulsar.metadata")) == metadata
-    assert headers == {"mine": b"text", "pulsar.encryption.keys": b"first,second", "pulsar.encryption.algorithm": b"RSA"}
+    assert headers == {
+        "mine": b"text",
+        "pulsar.encryption.keys": b"first,second",
+        "pulsar.encryption.algorithm": b"RSA",
+    }
 
 
 def test_a_part_of_a_message_that_is_encrypted_says_which_it_is() -> None:
@@ -194,7 +214,7 @@ _counts = st.none() | st.integers(-3, 3) | st.just(250_001)
 @given(_writers, _far, _far, _far, _far, st.none() | st.integers(0, 64), _counts)
 def test_who_reads_headers_alone_believes_what_who_reads_all_believes(
     writer: bytes, producer_id: int, epoch: int, sequence: int, time: int, attributes: int | None, count: int | None
-) -> None:  # fmt: skip
+) -> None:
     """Else a fold would know a batch that others can't read: anybody may have written the entry."""
     facts = b"%d %d %d %d" % (producer_id, epoch, sequence, time) + (b"" if attributes is None else b" %d" % attributes)
     metadata = _metadata(producer_name=writer)
@@ -209,15 +229,25 @@ def test_who_reads_headers_alone_believes_what_who_reads_all_believes(
             read_headers(entry)
         return
     ((header, _),), ((read, _),) = read_headers(entry).batches, whole.batches
-    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (read.producer_id, read.producer_epoch, read.base_sequence)
-    assert (header.max_timestamp, header.offset_count, header.attributes) == (read.max_timestamp, read.offset_count, read.attributes)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (
+        read.producer_id,
+        read.producer_epoch,
+        read.base_sequence,
+    )
+    assert (header.max_timestamp, header.offset_count, header.attributes) == (
+        read.max_timestamp,
+        read.offset_count,
+        read.attributes,
+    )
 
 
 @pytest.mark.parametrize("producer", [(-1, -1, -2), (-1, -3, 5)])
 def test_a_batch_without_a_producer_may_say_any_epoch_and_sequence(producer: tuple[int, int, int]) -> None:
     """Clients have always been let write them, and releases before this one stored what they said."""
     producer_id, epoch, sequence = producer
-    encoded = PULSAR.encode(batch(b"a", producer_id=producer_id, epoch=epoch, sequence=sequence), None, log_append_time=False)
+    encoded = PULSAR.encode(
+        batch(b"a", producer_id=producer_id, epoch=epoch, sequence=sequence), None, log_append_time=False
+    )
     old = _metadata(producer_name=b"kafka-sidecar-1", num_messages_in_batch=1)
     old.properties.add(key=b"kafka.batch", value=b"%d %d %d 1000" % producer)
     new = MessageMetadata.FromString(_metadata(producer_name=b"kafka-sidecar-1").SerializeToString() + encoded.fields)
@@ -238,7 +268,12 @@ def test_facts_of_a_batch_count_from_a_sidecar_alone() -> None:
 
 def test_an_entry_whose_basis_is_not_for_its_batches_can_not_be_read() -> None:
     payload = batch(b"a", producer_id=1, epoch=0, sequence=0) + batch(b"b", producer_id=2, epoch=0, sequence=0)
-    for basis, readable in ((b"1:2 0 4 -1 -1", True), (b"1:2 0 4", False), (b"1:2 0 4 0 4 0 4", False), (b"1:2 0", False)):
+    for basis, readable in (
+        (b"1:2 0 4 -1 -1", True),
+        (b"1:2 0 4", False),
+        (b"1:2 0 4 0 4 0 4", False),
+        (b"1:2 0", False),
+    ):
         metadata = _kafka(producer_name=b"kafka-sidecar-1")
         metadata.properties.add(key=b"bases", value=basis)
         if readable:

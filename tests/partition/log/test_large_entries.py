@@ -41,7 +41,9 @@ def native(number: int, messages: int = 1, payload: bytes | None = None) -> RawE
     metadata = MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=1, num_messages_in_batch=messages)
     metadata.compression, metadata.uncompressed_size = ZSTD, len(data)
     stored = compress(ZSTD, data) if payload is None else payload
-    return RawEntry(Position(1, number), number * MANY + messages - 1, 1, metadata.SerializePartialToString(), memoryview(stored))
+    return RawEntry(
+        Position(1, number), number * MANY + messages - 1, 1, metadata.SerializePartialToString(), memoryview(stored)
+    )
 
 
 class Reader:
@@ -128,7 +130,9 @@ async def test_when_it_is_over_nothing_more_is_handed_on(closes: bool) -> None:
 async def test_where_too_much_waits_the_reader_begins_again_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not before the large one: it would never come further."""
     given = [native(0, MANY), *(native(number) for number in range(1, 10))]
-    monkeypatch.setattr(large_entries, "MOST_WAITING_BYTES", sum(len(entry.payload) + len(entry.metadata) for entry in given[:4]))
+    monkeypatch.setattr(
+        large_entries, "MOST_WAITING_BYTES", sum(len(entry.payload) + len(entry.metadata) for entry in given[:4])
+    )
     reader = Reader()
     entries = LargeEntries(reader)
     for entry in given:
@@ -177,7 +181,9 @@ async def test_nothing_is_read_for_who_has_gone() -> None:
 def test_what_has_to_be_unfolded_is_told_by_the_metadata() -> None:
     assert unfolded_size(native(0, LARGE_MESSAGES)) == 0
     assert unfolded_size(native(0, LARGE_MESSAGES + 1)) > 0
-    assert unfolded_size(native(0, LARGE_MESSAGES + 1), headers_alone=True) > 0, "its greatest time stands in its messages"
+    assert unfolded_size(native(0, LARGE_MESSAGES + 1), headers_alone=True) > 0, (
+        "its greatest time stands in its messages"
+    )
     of_a_sidecar = MessageMetadata(producer_name=b"kafka-sidecar-x", num_messages_in_batch=MANY)
     of_a_sidecar.properties.add(key=b"kafka.batch", value=b"7 0 0 1000")
     known = RawEntry(Position(1, 0), 1, 1, of_a_sidecar.SerializePartialToString(), memoryview(b""))
@@ -232,7 +238,9 @@ def plain(messages: int, size: int, properties: int = 0) -> RawEntry:
 def test_an_entry_of_more_batches_than_anybody_writes_is_not_looked_into(count: int) -> None:
     metadata = MessageMetadata(producer_name=b"native", num_messages_in_batch=count)
     metadata.properties.add(key=b"entry.format", value=b"kafka")
-    entry = RawEntry(Position(1, 0), count - 1, 1, metadata.SerializePartialToString(), memoryview(bytes(batch(b"v")) * count))
+    entry = RawEntry(
+        Position(1, 0), count - 1, 1, metadata.SerializePartialToString(), memoryview(bytes(batch(b"v")) * count)
+    )
     if count > MAX_BATCHES:
         with pytest.raises(EntryUnreadable, match="no more than"):
             read_entry(entry)

@@ -45,7 +45,9 @@ async def test_one_is_in_work_at_a_time_and_counts() -> None:
         at_work.append(number)
         return number
 
-    assert await asyncio.gather(*(unfolding.entries.look_into(number, partial(work, number)) for number in (1, 2, 3))) == [1, 2, 3]
+    assert await asyncio.gather(
+        *(unfolding.entries.look_into(number, partial(work, number)) for number in (1, 2, 3))
+    ) == [1, 2, 3]
     assert at_work == [1, 2, 3]
     assert held == [1, -1, 2, -2, 3, -3]
 

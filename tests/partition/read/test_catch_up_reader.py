@@ -83,7 +83,9 @@ async def test_who_has_not_looked_for_a_while_looks_before_it_writes(monkeypatch
         partition.close()
 
 
-async def test_more_consumers_than_readers_are_all_served_and_do_not_take_each_other_s_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_more_consumers_than_readers_are_all_served_and_do_not_take_each_other_s_reader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("kafka_sidecar.partition.read.catch_up_reader.SHARED_DISTANCE", 0)
     log = MemoryLog()
     for number in range(400):
@@ -156,7 +158,9 @@ async def test_large_entries_behind_small_ones_take_no_more_than_there_is_room_f
 
 
 async def test_a_reader_is_silent_only_since_it_was_asked_for_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is opened again when there is no room, and its consumer may take minutes to make some. The storage is not slow for that."""
+    """It is opened again when there is no room, and its consumer may take minutes to make some. The storage is not slow
+    for that.
+    """
     log = MemoryLog()
     values = [b"%d" % number + b"." * size for size in (0, 5_000) for number in range(300)]
     for value in values:

@@ -17,15 +17,25 @@ from tests.support.partitions import append, fetch, open_partition, read_all
 LZ4 = 1
 
 
-def parts_of(value: bytes, count: int, uuid: bytes = b"native-0", codec: int = 0, **fields: object) -> list[tuple[MessageMetadata, bytes]]:
+def parts_of(
+    value: bytes, count: int, uuid: bytes = b"native-0", codec: int = 0, **fields: object
+) -> list[tuple[MessageMetadata, bytes]]:
     stored = compress(codec, value)
     size = -(-len(stored) // count)
     parts = []
     for number in range(count):
         metadata = MessageMetadata(
-            producer_name=b"native", sequence_id=0, publish_time=7, uuid=uuid, num_chunks_from_msg=count, chunk_id=number,
-            total_chunk_msg_size=len(stored), compression=codec, uncompressed_size=len(value), **fields,  # type: ignore[arg-type]
-        )  # fmt: skip
+            producer_name=b"native",
+            sequence_id=0,
+            publish_time=7,
+            uuid=uuid,
+            num_chunks_from_msg=count,
+            chunk_id=number,
+            total_chunk_msg_size=len(stored),
+            compression=codec,
+            uncompressed_size=len(value),
+            **fields,  # type: ignore[arg-type]
+        )
         parts.append((metadata, stored[number * size : (number + 1) * size]))
     return parts
 
@@ -75,7 +85,12 @@ async def test_it_has_key_time_and_headers_and_is_found_by_time() -> None:
     await partition.confirmed_end()
     (part,) = (await fetch(partition, 1)).parts
     (record,) = DefaultRecordBatch(bytes(part))
-    assert (record.key, record.value, record.timestamp, list(record.headers)) == (b"key", b"abcdef", 5, [("name", b"text")])
+    assert (record.key, record.value, record.timestamp, list(record.headers)) == (
+        b"key",
+        b"abcdef",
+        5,
+        [("name", b"text")],
+    )
     partition.close()
 
 
@@ -118,7 +133,9 @@ async def test_the_first_part_may_be_far_back_and_in_another_ledger() -> None:
     assert (await read_twice(log))[-1] == (401, b"abcdef")
 
 
-async def test_a_message_that_begins_too_far_back_or_is_too_large_is_never_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_message_that_begins_too_far_back_or_is_too_large_is_never_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(chunked_messages, "MAX_ENTRIES_BACK", 100)
     log = MemoryLog()
     log.write(batch(b"before"))

@@ -1,4 +1,6 @@
-"""The index of a partition's times: read once, kept up, stored for the next sidecar, and let go where its bytes are wanted."""
+"""The index of a partition's times: read once, kept up, stored for the next sidecar, and let go where its bytes are
+wanted.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +140,9 @@ async def test_those_not_used_for_longest_are_let_go_where_bytes_are_wanted() ->
     assert indexes.cache.indexed == 0
 
 
-async def test_searches_of_many_times_read_the_log_one_after_another_and_mostly_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_searches_of_many_times_read_the_log_one_after_another_and_mostly_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level("INFO")
     log = a_log()
     for number, entry in enumerate(log.entries):

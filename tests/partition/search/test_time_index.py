@@ -1,4 +1,6 @@
-"""The index of greatest timestamps: never misses an entry, whatever it was merged to, and comes back as it was stored."""
+"""The index of greatest timestamps: never misses an entry, whatever it was merged to, and comes back as it was
+stored.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def index_of(entries: list[Entry]) -> TimeIndex:
     return index
 
 
-_steps = st.lists(st.tuples(st.integers(-1, 30), st.integers(1, 5), st.integers(0, 600_000), st.booleans()), min_size=1, max_size=60)
+_steps = st.lists(
+    st.tuples(st.integers(-1, 30), st.integers(1, 5), st.integers(0, 600_000), st.booleans()), min_size=1, max_size=60
+)
 
 
 @given(_steps, st.integers(0, 31), st.integers(0, 150))
@@ -73,7 +77,9 @@ def test_a_large_log_takes_no_more_stretches_than_there_may_be() -> None:
 
 
 def test_the_greatest_comes_first_and_the_earlier_of_two() -> None:
-    index = index_of([(Position(3, entry), entry, entry + 1, greatest, 10**6) for entry, greatest in enumerate((4, 9, 9, 1))])
+    index = index_of(
+        [(Position(3, entry), entry, entry + 1, greatest, 10**6) for entry, greatest in enumerate((4, 9, 9, 1))]
+    )
     assert [one.base_offset for one in index.greatest_first(0)] == [1, 2, 0, 3]
     assert [one.base_offset for one in index.greatest_first(2)] == [2, 3]
 
@@ -81,17 +87,28 @@ def test_the_greatest_comes_first_and_the_earlier_of_two() -> None:
 def kept(bases: list[int], entries: list[int], *, last: int = 9, end: int = 2) -> bytes:
     ledgers, greatest = [3] + [0] * (len(bases) - 1), [1] * len(bases)
     return StoredTimeIndex(
-        base_offsets=bases, ledgers=ledgers, entries=entries, greatest_timestamps=greatest, last_ledger=3, last_entry=last, next_offset=end
+        base_offsets=bases,
+        ledgers=ledgers,
+        entries=entries,
+        greatest_timestamps=greatest,
+        last_ledger=3,
+        last_entry=last,
+        next_offset=end,
     ).SerializeToString()
 
 
 @pytest.mark.parametrize(
     ("stored", "says"),
     [
-        (b"\xff\xff", "."), (b"", "stretches"), (kept([0], []), "stretches"), (kept([0, 0], [0, 1]), "offsets"),
-        (kept([0, 1], [5, -1]), "order"), (kept([0], [5], last=4), "order"), (kept([2**63 - 1, 5], [5, 1]), "."),
+        (b"\xff\xff", "."),
+        (b"", "stretches"),
+        (kept([0], []), "stretches"),
+        (kept([0, 0], [0, 1]), "offsets"),
+        (kept([0, 1], [5, -1]), "order"),
+        (kept([0], [5], last=4), "order"),
+        (kept([2**63 - 1, 5], [5, 1]), "."),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_index_is_refused(stored: bytes, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         TimeIndex.decode(stored)

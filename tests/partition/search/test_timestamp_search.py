@@ -38,7 +38,9 @@ def a_log(*records: tuple[int, int], each: int = 1) -> MemoryLog:
 
 
 async def test_a_record_of_a_clock_that_is_ahead_is_found_before_a_later_one() -> None:
-    partition = open_partition(a_log((HOUR_MS, 2 * HOUR_MS - 1), (2 * HOUR_MS - 10, 2 * HOUR_MS - 5), (2 * HOUR_MS, 2 * HOUR_MS)))
+    partition = open_partition(
+        a_log((HOUR_MS, 2 * HOUR_MS - 1), (2 * HOUR_MS - 10, 2 * HOUR_MS - 5), (2 * HOUR_MS, 2 * HOUR_MS))
+    )
     assert await by_time(partition, 2 * HOUR_MS - 3) == TimestampAndOffset(0, 2 * HOUR_MS - 1)
     assert await by_time(partition, 2 * HOUR_MS) == TimestampAndOffset(2, 2 * HOUR_MS)
     partition.close()
@@ -62,7 +64,9 @@ async def test_where_much_was_written_since_it_is_found_by_an_index(monkeypatch:
     partition.close()
 
 
-async def test_while_there_is_no_index_the_log_says_so(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+async def test_while_there_is_no_index_the_log_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(timestamp_search, "AHEAD_ENTRIES", 50)
     monkeypatch.setattr(timestamp_search, "WAIT_FOR_INDEX_SECONDS", 0.01)
     caplog.set_level("INFO")
@@ -77,7 +81,9 @@ async def test_while_there_is_no_index_the_log_says_so(monkeypatch: pytest.Monke
     partition.close()
 
 
-async def test_while_there_is_no_index_nobody_says_that_there_is_no_such_record(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_while_there_is_no_index_nobody_says_that_there_is_no_such_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The index takes longer than a search waits for it, and what was written lately is of clocks that are behind."""
     monkeypatch.setattr(timestamp_search, "AHEAD_ENTRIES", 50)
     monkeypatch.setattr(timestamp_search, "WAIT_FOR_INDEX_SECONDS", 0.01)
@@ -97,18 +103,25 @@ async def test_a_time_that_no_record_reaches_is_looked_for_once(monkeypatch: pyt
     for later in range(3):
         assert await by_time(partition, 5 * HOUR_MS - later) == NOT_FOUND
     assert await by_time(partition, HOUR_MS + 400) == TimestampAndOffset(400, HOUR_MS + 400)
-    assert len(log.opened_at) == opened + 2, "only the stretch of the record that is there was read, and what consumers get of it"
+    assert len(log.opened_at) == opened + 2, (
+        "only the stretch of the record that is there was read, and what consumers get of it"
+    )
     partition.close()
 
 
 @given(
     st.lists(st.tuples(st.integers(0, 40), st.integers(1, 3), st.booleans()), min_size=1, max_size=40),
-    st.integers(0, 45), st.integers(0, 30), st.integers(0, 30), st.booleans(),
-)  # fmt: skip
+    st.integers(0, 45),
+    st.integers(0, 30),
+    st.integers(0, 30),
+    st.booleans(),
+)
 def test_the_answers_are_those_of_the_whole_log_read_from_its_start(
     entries: list[tuple[int, int, bool]], timestamp: int, more: int, moved: int, indexed: bool
 ) -> None:
-    """Whatever the records' times, with an index or without; also of what is written behind it, and behind a moved start."""
+    """Whatever the records' times, with an index or without; also of what is written behind it, and behind a moved
+    start.
+    """
     asyncio.run(_compare(entries, timestamp, more, moved, indexed))
 
 
@@ -148,14 +161,23 @@ async def _compare(entries: list[tuple[int, int, bool]], timestamp: int, more: i
         for step in entries[len(entries) - cut :]:
             write(step)
         left = [one for one in records if one.offset >= log_start]
-        assert await by_time(partition, timestamp) == next((one for one in left if one.timestamp >= timestamp), NOT_FOUND)
+        assert await by_time(partition, timestamp) == next(
+            (one for one in left if one.timestamp >= timestamp), NOT_FOUND
+        )
         assert await greatest_timestamp(partition) == max(left, key=lambda one: (one.timestamp, -one.offset))
         partition.close()
 
 
 @pytest.mark.parametrize(
     ("first", "end", "entries"),
-    [((1, 0), (1, 0), 0), ((1, 2), (1, 7), 5), ((1, 2), (2, 3), 11), ((1, 9), (4, 1), 12), ((1, 0), (9, 0), 30), ((2, 0), (1, 0), 0)],
+    [
+        ((1, 0), (1, 0), 0),
+        ((1, 2), (1, 7), 5),
+        ((1, 2), (2, 3), 11),
+        ((1, 9), (4, 1), 12),
+        ((1, 0), (9, 0), 30),
+        ((2, 0), (1, 0), 0),
+    ],
 )
 def test_entries_between_two_places_are_counted(first: tuple[int, int], end: tuple[int, int], entries: int) -> None:
     stats = LogStats(tuple(LedgerInfo(ledger, 10, 100) for ledger in (1, 2, 4)))
@@ -169,8 +191,12 @@ async def scanning(log: MemoryLog) -> None:
             await asyncio.sleep(0.001)
 
 
-@pytest.mark.parametrize("end", [Partition.close, lambda partition: partition.end_for(Refused("too many subscriptions"))])
-async def test_a_search_whose_partition_ends_says_so_and_not_that_there_is_no_record(end: Callable[[Partition], object]) -> None:
+@pytest.mark.parametrize(
+    "end", [Partition.close, lambda partition: partition.end_for(Refused("too many subscriptions"))]
+)
+async def test_a_search_whose_partition_ends_says_so_and_not_that_there_is_no_record(
+    end: Callable[[Partition], object],
+) -> None:
     log = a_log(*((HOUR_MS + entry, HOUR_MS + entry) for entry in range(5)))
     partition = open_partition(log)
     await partition.confirmed_end()
@@ -265,7 +291,9 @@ async def test_hidden_records_do_not_have_the_log_read_again() -> None:
     partition.close()
 
 
-async def test_the_greatest_is_found_behind_more_hidden_batches_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_greatest_is_found_behind_more_hidden_batches_than_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(timestamp_search, "MOST_CANDIDATES", 2)
     partition = await with_hidden_batches(MemoryLog(), hidden=9, records=2)
     assert await greatest_timestamp(partition) == TimestampAndOffset(1, HOUR_MS + 1)
@@ -299,7 +327,9 @@ async def test_where_the_start_moves_meanwhile_what_is_left_is_searched(search: 
 
 
 async def test_the_greatest_is_one_of_the_log_as_it_was_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The start passes the greatest record when a greater one has been written: the second was the greatest of no log."""
+    """The start passes the greatest record when a greater one has been written: the second was the greatest of no
+    log.
+    """
     log = a_log((HOUR_MS, HOUR_MS + 9), (HOUR_MS, HOUR_MS + 7))
     partition = open_partition(log)
     await partition.confirmed_end()
@@ -363,7 +393,9 @@ async def test_a_long_search_without_a_result_reads_nothing_twice(monkeypatch: p
 
 
 class WrittenMeanwhile(MemoryLog):
-    """While the broker is asked for a time, others write, and the reader that is opened then begins behind the first of that."""
+    """While the broker is asked for a time, others write, and the reader that is opened then begins behind the first of
+    that.
+    """
 
     def __init__(self) -> None:
         super().__init__()

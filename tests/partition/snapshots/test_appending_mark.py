@@ -352,7 +352,9 @@ async def test_a_mark_of_which_nobody_can_tell_whether_it_landed_is_taken_back(f
 
 @pytest.mark.parametrize(("hours", "counts"), [(48, True), (62, False)])
 async def test_a_mark_counts_for_a_day_longer_because_clocks_differ(hours: int, counts: bool) -> None:
-    """Producers of its last batch may be remembered for 36 hours. The clock of who put it may have been a day behind."""
+    """Producers of its last batch may be remembered for 36 hours. The clock of who put it may have been a day
+    behind.
+    """
     states = MemoryStates()
     states.values[b"appends:t-partition-0\0killed"] = b"1"
     states.written_at = SYSTEM_CLOCK.wall() - hours * 3_600_000
@@ -371,7 +373,9 @@ async def test_who_takes_its_mark_back_deletes_those_that_count_no_more() -> Non
 
 
 @pytest.mark.parametrize("refusal", [NotPermitted, Refused])
-async def test_who_has_no_right_to_see_marks_reads_all(refusal: type[PulsarError], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_has_no_right_to_see_marks_reads_all(
+    refusal: type[PulsarError], monkeypatch: pytest.MonkeyPatch
+) -> None:
     log, states = MemoryLog(), MemoryStates()
     written_long_ago(log)
     first = open_partition(log, "kafka-sidecar-a", states=states)

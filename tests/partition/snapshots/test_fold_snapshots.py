@@ -72,10 +72,15 @@ async def test_a_log_that_is_whole_opens_while_nothing_that_was_kept_can_be_read
 
 
 async def test_a_fold_that_lands_late_does_not_count() -> None:
-    """As of a sidecar that stood still while it stored. Retention has taken the ledger in which its transaction ended."""
+    """As of a sidecar that stood still while it stored. Retention has taken the ledger in which its transaction
+    ended.
+    """
     log, states, late, coordinator = MemoryLog(), MemoryStates(), MemoryStates(), Coordinator()
     late.values = states.values
-    first, second = open_partition(log, "kafka-sidecar-a", states=late), open_partition(log, "kafka-sidecar-b", states=states)
+    first, second = (
+        open_partition(log, "kafka-sidecar-a", states=late),
+        open_partition(log, "kafka-sidecar-b", states=states),
+    )
     assert (await write(first, coordinator, b"first", sequence=0)).error is ErrorCode.NONE
     await second.opened()
     await second.confirmed_end()
@@ -189,7 +194,11 @@ async def test_of_all_that_retention_has_made_useless_it_is_known_who_has_ended(
     (key,) = keys(states)
     ends_last = states.values.pop(key)
     one, last = log.entries[0].position, log.entries[-1].position
-    extents = (Extent(None, one), Extent(one, last)) if began_later == "what ends last" else (Extent(one, one), Extent(None, last))
+    extents = (
+        (Extent(None, one), Extent(one, last))
+        if began_later == "what ends last"
+        else (Extent(one, one), Extent(None, last))
+    )
     for number, (extent, value) in enumerate(zip(extents, (ends_first, ends_last), strict=True)):
         states.values[b"%b\0%b:%d" % (KEY, extent_text(extent), number)] = value
     log.roll()

@@ -22,7 +22,16 @@ from tests.support.fake_broker import until
 from tests.support.memory_log import MemoryLog
 from tests.support.memory_states import MemoryStates
 from tests.support.partitions import append, begin_append, open_partition
-from tests.support.producer_snapshots import KEY, by_key, kept_by_another, numbered, replace_all, settled, values, written_long_ago
+from tests.support.producer_snapshots import (
+    KEY,
+    by_key,
+    kept_by_another,
+    numbered,
+    replace_all,
+    settled,
+    values,
+    written_long_ago,
+)
 
 
 def has_tried(partition: Partition) -> bool:
@@ -72,7 +81,9 @@ async def test_one_that_only_reads_keeps_nothing() -> None:
     assert not states.kept
 
 
-async def test_it_is_kept_when_a_sidecar_begins_and_again_when_much_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_is_kept_when_a_sidecar_begins_and_again_when_much_was_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(producer_snapshots, "ENTRIES_BEHIND", 10)
     log, states = MemoryLog(), MemoryStates()
     written_long_ago(log)
@@ -426,7 +437,9 @@ async def test_a_log_that_is_emptied_while_one_goes_on_from_what_was_kept(monkey
 
 @pytest.mark.parametrize("is_trimmed", [False, True])
 async def test_a_value_that_lands_late_does_not_count(is_trimmed: bool) -> None:
-    """As of a sidecar that stood still while it stored. Another has gone on, and retention has taken what stood between."""
+    """As of a sidecar that stood still while it stored. Another has gone on, and retention has taken what stood
+    between.
+    """
     log, states, late = MemoryLog(), MemoryStates(), MemoryStates()
     written_long_ago(log)
     late.values = states.values
@@ -484,7 +497,9 @@ async def test_nothing_is_thrown_away_by_the_word_of_a_reader() -> None:
 
 
 async def test_what_was_kept_counts_where_retention_took_all_that_was_read_since_the_partition_was_opened() -> None:
-    """It was opened by a reader, and has folded the entry at which another sidecar has kept its producers. Nothing is left to read."""
+    """It was opened by a reader, and has folded the entry at which another sidecar has kept its producers. Nothing is
+    left to read.
+    """
     log, states = MemoryLog(), MemoryStates()
     written_long_ago(log)
     await kept_by_another(log, states)
@@ -500,7 +515,9 @@ async def test_what_was_kept_counts_where_retention_took_all_that_was_read_since
 
 
 @pytest.mark.parametrize("what", ["a marker", "an index that the broker has wasted"])
-async def test_an_index_that_no_reader_is_given_where_the_fold_begins_does_not_matter(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_index_that_no_reader_is_given_where_the_fold_begins_does_not_matter(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What native producers wrote behind what was kept is passed over."""
     monkeypatch.setattr(replay, "TOO_FAR_ENTRIES", 50)
     log, states = MemoryLog(), MemoryStates()
@@ -537,7 +554,9 @@ async def test_what_retention_has_made_useless_does_not_pile_up() -> None:
 
 
 async def test_a_value_that_began_earlier_and_was_stored_later_is_gone_on_from_while_it_is_near() -> None:
-    """Two sidecars begin where nothing was kept. Else whoever opens the partition would begin there, however far one of them went on."""
+    """Two sidecars begin where nothing was kept. Else whoever opens the partition would begin there, however far one of
+    them went on.
+    """
     log, states, late = MemoryLog(), MemoryStates(), MemoryStates()
     late.values = states.values
     for _ in range(500):

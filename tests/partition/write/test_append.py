@@ -40,7 +40,9 @@ async def test_what_its_producer_wrote_behind_it_is_refused_likewise() -> None:
     assert [append.error for append in appends] == [FULL, ErrorCode.NONE, FULL, ErrorCode.NONE, FULL]
 
 
-@pytest.mark.parametrize("error", [ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.MESSAGE_TOO_LARGE])
+@pytest.mark.parametrize(
+    "error", [ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.MESSAGE_TOO_LARGE]
+)
 async def test_behind_one_that_does_not_come_back_the_next_are_judged_for_themselves(error: ErrorCode) -> None:
     """Their producer may have begun a new epoch."""
     appends = [waiting(1, 0), waiting(1, 1)]

@@ -20,7 +20,9 @@ async def in_flight() -> BatchesInFlight:
     return BatchesInFlight()
 
 
-def add(in_flight: BatchesInFlight, *values: bytes, producer_id: int = -1, sequence: int = -1, epoch: int = 0) -> Append:
+def add(
+    in_flight: BatchesInFlight, *values: bytes, producer_id: int = -1, sequence: int = -1, epoch: int = 0
+) -> Append:
     data = batch(*values, producer_id=producer_id, epoch=epoch if producer_id >= 0 else -1, sequence=sequence)
     append = Append.of(read_produced(data), data, asyncio.get_running_loop().time() + 5, Outcome(), 0)
     in_flight.add(append)
@@ -80,7 +82,9 @@ async def test_the_next_batch_of_a_producer_follows_what_waits(in_flight: Batche
     assert not in_flight
 
 
-async def test_one_whose_time_is_over_takes_with_it_what_its_producer_wrote_behind_it(in_flight: BatchesInFlight) -> None:
+async def test_one_whose_time_is_over_takes_with_it_what_its_producer_wrote_behind_it(
+    in_flight: BatchesInFlight,
+) -> None:
     now = asyncio.get_running_loop().time()
     first = add(in_flight, b"0", producer_id=1, sequence=0)
     late = add(in_flight, b"1", producer_id=1, sequence=1)
@@ -115,7 +119,9 @@ async def test_an_entry_is_of_use_as_long_as_any_of_its_batches_is(in_flight: Ba
     assert entry.is_awaited
 
 
-async def test_what_was_overtaken_and_what_its_producers_wrote_behind_it_is_numbered_anew(in_flight: BatchesInFlight) -> None:
+async def test_what_was_overtaken_and_what_its_producers_wrote_behind_it_is_numbered_anew(
+    in_flight: BatchesInFlight,
+) -> None:
     for producer_id in (1, 1, 2, 3, 2, 4):
         add(in_flight, b"x", producer_id=producer_id, sequence=0)
     for batches in (1, 2, 1, 2):
@@ -136,7 +142,11 @@ async def test_a_marker_stays_behind_the_batches_that_it_ends(in_flight: Batches
         in_flight.next_entry(1, 10_000)[1].was_sent = True
     in_flight.remove(1)
     in_flight.renumber_overtaken(reached=1)
-    assert [(number, read_header(entry.data).producer_id) for number, entry in in_flight.entries.items()] == [(2, 2), (4, 1), (5, 1)]
+    assert [(number, read_header(entry.data).producer_id) for number, entry in in_flight.entries.items()] == [
+        (2, 2),
+        (4, 1),
+        (5, 1),
+    ]
 
 
 async def test_what_was_not_overtaken_and_may_land_yet_keeps_its_sequence(in_flight: BatchesInFlight) -> None:
@@ -150,7 +160,9 @@ async def test_what_was_not_overtaken_and_may_land_yet_keeps_its_sequence(in_fli
     assert producers(in_flight) == [(2, -1), (4, 2), (5, 1), (6, 1)]
 
 
-async def test_what_a_producer_has_under_way_behind_a_batch_is_refused_and_may_land_where_it_was_sent(in_flight: BatchesInFlight) -> None:
+async def test_what_a_producer_has_under_way_behind_a_batch_is_refused_and_may_land_where_it_was_sent(
+    in_flight: BatchesInFlight,
+) -> None:
     before, refused, sent, waits = (add(in_flight, b"0", producer_id=7, sequence=sequence) for sequence in (1, 2, 3, 4))
     another = add(in_flight, b"0", producer_id=8, sequence=0)
     for _ in range(3):

@@ -83,7 +83,9 @@ def test_with_log_append_time_the_producers_times_do_not_count(entry_format: Ent
     ("data", "code"),
     [
         pytest.param(batch(b"a" * 20_000_000, codec=4), ErrorCode.MESSAGE_TOO_LARGE, id="unfolds too far"),
-        pytest.param(batch(b"a" * 100, codec=4)[:70] + b"?" * 20, ErrorCode.CORRUPT_MESSAGE, id="nothing to decompress"),
+        pytest.param(
+            batch(b"a" * 100, codec=4)[:70] + b"?" * 20, ErrorCode.CORRUPT_MESSAGE, id="nothing to decompress"
+        ),
     ],
 )
 def test_what_can_not_be_opened_is_refused(data: bytes, code: ErrorCode) -> None:

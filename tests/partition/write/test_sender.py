@@ -1,4 +1,6 @@
-"""What is sent again when a broker comes back, and what is not: for whom nobody waits, and what the broker can't take."""
+"""What is sent again when a broker comes back, and what is not: for whom nobody waits, and what the broker can't
+take.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,11 @@ async def test_what_was_sent_behind_a_batch_that_timed_out_has_timed_out_too() -
     partition.tick(asyncio.get_running_loop().time())
     log.hold_sends = False
     log.let_go()
-    assert [(await one).error for one in sent] == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NONE]
+    assert [(await one).error for one in sent] == [
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NONE,
+    ]
     assert await append(partition, batch(b"x", producer_id=1, epoch=0, sequence=1)) == Verdict(ErrorCode.NONE, 1)
     partition.close()
 
@@ -100,11 +106,15 @@ async def test_how_large_a_batch_may_be_is_what_the_broker_says() -> None:
     partition.close()
 
 
-async def test_a_batch_that_is_too_large_is_refused_before_the_broker_cuts_the_connection_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_batch_that_is_too_large_is_refused_before_the_broker_cuts_the_connection_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     log = MemoryLog(max_message_size=MIB)
     real = Writer.send
 
-    def send(self: Writer, sequence: int, count: int, fields: bytes, payload: bytes, basis: tuple[bytes, bytes] | None) -> None:
+    def send(
+        self: Writer, sequence: int, count: int, fields: bytes, payload: bytes, basis: tuple[bytes, bytes] | None
+    ) -> None:
         if len(payload) > MIB:
             self.lose(Unavailable("the broker closed the connection"))
         else:

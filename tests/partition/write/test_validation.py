@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
+from kafka_sidecar.partition.fold.producers import Verdict
 from kafka_sidecar.partition.log import unfolding
 from kafka_sidecar.partition.log.formats import PULSAR
 from kafka_sidecar.partition.log.log_config import AS_IT_COMES, LogConfig
@@ -39,18 +40,19 @@ async def test_what_unfolds_to_much_does_not_hold_the_loop_and_is_not_overtaken(
     partition = await opened()
     assert len(bomb(0)) < 2_000
     bombs = [bomb(sequence) for sequence in range(BOMBS)]
-    outcomes: list[asyncio.Future[object]] = []
+    outcomes: list[asyncio.Future[Verdict]] = []
 
     async def write() -> None:
         for data in bombs:
-            outcomes.append(begin_append(partition, data, seconds=60))  # type: ignore[arg-type]
-            outcomes.append(begin_append(partition, batch(b"small"), seconds=60))  # type: ignore[arg-type]
+            outcomes.append(begin_append(partition, data, seconds=60))
+            outcomes.append(begin_append(partition, batch(b"small"), seconds=60))
         await asyncio.wait(outcomes)
 
     longest, _ = await longest_turn(write())
     assert longest < MOST_TURN_SECONDS, "of processor time"
     offsets = [outcome.result() for outcome in outcomes]
-    assert [(one.error, one.base_offset) for one in offsets] == [(ErrorCode.NONE, 1 + number) for number in range(2 * BOMBS)]  # type: ignore[attr-defined]
+    expected = [(ErrorCode.NONE, 1 + number) for number in range(2 * BOMBS)]
+    assert [(one.error, one.base_offset) for one in offsets] == expected
     partition.close()
 
 
@@ -90,7 +92,9 @@ async def test_one_that_can_not_be_read_is_refused_and_others_go_on() -> None:
 @pytest.mark.usefixtures("all_take_long")
 async def test_what_waits_when_the_partition_ends_is_refused() -> None:
     partition = await opened()
-    outcomes = [begin_append(partition, batch(b"v", producer_id=7, epoch=0, sequence=sequence)) for sequence in range(3)]
+    outcomes = [
+        begin_append(partition, batch(b"v", producer_id=7, epoch=0, sequence=sequence)) for sequence in range(3)
+    ]
     assert partition.is_in_flight(7)
     assert partition.unused_seconds(partition._loop.time() + 100) == 0
     partition.close()
@@ -128,7 +132,13 @@ async def test_many_headers_do_not_hold_the_loop() -> None:
     partition = await opened()
     headers = [(f"{number}", b"") for number in range(20_000)]
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=ZSTD, is_transactional=False, producer_id=-1, producer_epoch=-1, base_sequence=-1, batch_size=10_000_000
+        magic=2,
+        compression_type=ZSTD,
+        is_transactional=False,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=10_000_000,
     )
     builder.append(0, 1_000, None, b"v", headers)
     data = bytes(builder.build())

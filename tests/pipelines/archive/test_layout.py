@@ -38,7 +38,9 @@ def test_other_names_are_passed_over() -> None:
     ]
 
 
-@given(st.dictionaries(PARTITIONS, st.tuples(OFFSETS, OFFSETS)), st.dictionaries(st.text(max_size=3), st.text(max_size=3)))
+@given(
+    st.dictionaries(PARTITIONS, st.tuples(OFFSETS, OFFSETS)), st.dictionaries(st.text(max_size=3), st.text(max_size=3))
+)
 def test_contents_are_read_as_they_were_written(ranges: Ranges, ids: dict[str, str]) -> None:
     assert decode(encode(Contents(ranges, ids))) == Contents(ranges, ids)
 
@@ -72,7 +74,9 @@ def test_batches_take_each_offset_once(bounds: dict[tuple[str, int], tuple[int, 
             assert begin < end <= ends[at]
         assert sum(end - begin for begin, end in batch.values()) <= most + len(batch)
         taken.append(batch)
-    assert united(Contents(one, {}) for one in taken).ranges == {at: (firsts[at], ends[at]) for at in ends if ends[at] > firsts[at]}
+    assert united(Contents(one, {}) for one in taken).ranges == {
+        at: (firsts[at], ends[at]) for at in ends if ends[at] > firsts[at]
+    }
 
 
 def test_what_the_source_has_removed_is_named() -> None:

@@ -59,11 +59,15 @@ def test_a_time_of_before_1970_stays_with_its_record() -> None:
 
 
 def test_batches_have_a_bound_and_a_large_record_is_one() -> None:
-    rows = [Row(number, value=bytearray(1_000)) for number in range(1_000)] + [Row(1_000, value=bytearray(2 * BATCH_BYTES))]
+    rows = [Row(number, value=bytearray(1_000)) for number in range(1_000)] + [
+        Row(1_000, value=bytearray(2 * BATCH_BYTES))
+    ]
     found = made(rows)
     assert len(found) > 3
     assert sum(batch.record_count for batch in found) == len(rows)
-    assert [span.source for batch in found for span in batch.spans] == sorted(span.source for batch in found for span in batch.spans)
+    assert [span.source for batch in found for span in batch.spans] == sorted(
+        span.source for batch in found for span in batch.spans
+    )
 
 
 def test_an_offset_that_comes_twice_is_refused() -> None:

@@ -8,9 +8,20 @@ from kafka_sidecar.pipelines.audit.report import bars, page
 
 
 def test_a_page_needs_nothing_else_and_escapes_what_it_shows() -> None:
-    keys: list[list[object]] = [["topic", "key", "when"], ["<t>", b"\x00<k>", datetime(2026, 1, 2, 3)], ["u", None, None]]
+    keys: list[list[object]] = [
+        ["topic", "key", "when"],
+        ["<t>", b"\x00<k>", datetime(2026, 1, 2, 3)],
+        ["u", None, None],
+    ]
     tables: dict[str, list[list[object]]] = {"Keys": keys, "Empty": [["x"]]}
-    made = page("Audit of <t>", ["<fact>"], ["<bad>"], ["<note>"], tables, {"t": bars("records", [("one", 1.0), ("two", 4_000.0)])})
+    made = page(
+        "Audit of <t>",
+        ["<fact>"],
+        ["<bad>"],
+        ["<note>"],
+        tables,
+        {"t": bars("records", [("one", 1.0), ("two", 4_000.0)])},
+    )
     assert "<t>" not in made
     assert "&lt;bad&gt;" in made
     assert "&lt;fact&gt;" in made

@@ -37,12 +37,23 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def batch(records: Sequence[Record], codec: int = 0, base: int | None = None, producer_id: int = -1, transactional: bool = False) -> bytes:
+def batch(
+    records: Sequence[Record],
+    codec: int = 0,
+    base: int | None = None,
+    producer_id: int = -1,
+    transactional: bool = False,
+) -> bytes:
     """As a log has it: offsets may be missing."""
     base = records[0].offset if base is None else base
-    builder = DefaultRecordBatchBuilder(2, codec, int(transactional), producer_id, 0, 0 if producer_id >= 0 else -1, 1 << 30)
+    builder = DefaultRecordBatchBuilder(
+        2, codec, int(transactional), producer_id, 0, 0 if producer_id >= 0 else -1, 1 << 30
+    )
     for record in records:
-        assert builder.append(record.offset - base, record.timestamp, record.key, record.value, list(record.headers)) is not None
+        assert (
+            builder.append(record.offset - base, record.timestamp, record.key, record.value, list(record.headers))
+            is not None
+        )
     return moved(bytes(builder.build()), base)
 
 

@@ -21,12 +21,19 @@ from kafka_sidecar.pipelines.copying.offset_runs import (
 
 
 def test_runs_that_go_on_in_both_logs_are_one() -> None:
-    assert joined([Run(0, 10, 5), Run(5, 15, 5), Run(10, 21, 1), Run(12, 22, 1)]) == (Run(0, 10, 10), Run(10, 21, 1, 2, 2))
+    assert joined([Run(0, 10, 5), Run(5, 15, 5), Run(10, 21, 1), Run(12, 22, 1)]) == (
+        Run(0, 10, 10),
+        Run(10, 21, 1, 2, 2),
+    )
 
 
 def test_runs_that_are_alike_are_one_that_is_repeated() -> None:
     transactions = [Run(11 * number, 10 * number, 10) for number in range(50)]
-    assert joined(transactions) == joined([*joined(transactions[:20]), *joined(transactions[20:])]) == (Run(0, 0, 10, 50, 11),)
+    assert (
+        joined(transactions)
+        == joined([*joined(transactions[:20]), *joined(transactions[20:])])
+        == (Run(0, 0, 10, 50, 11),)
+    )
     assert joined([*transactions, Run(551, 500, 3)]) == (Run(0, 0, 10, 50, 11), Run(551, 500, 3))
     translation = Translation([Copied(550, 500, joined(transactions))])
     assert translation.place_of(33) == Place(30, 33)
@@ -68,7 +75,11 @@ def test_a_partition_without_records_has_an_end() -> None:
 
 def test_of_what_was_copied_again_the_last_copy_counts() -> None:
     translation = Translation(
-        [Copied(10, 10, (Run(0, 0, 4), Run(6, 4, 4))), Copied(12, 20, (Run(3, 11, 9),)), Copied(7, 25, (Run(0, 20, 7),))]
+        [
+            Copied(10, 10, (Run(0, 0, 4), Run(6, 4, 4))),
+            Copied(12, 20, (Run(3, 11, 9),)),
+            Copied(7, 25, (Run(0, 20, 7),)),
+        ]
     )
     assert [translation.place_of(offset).target for offset in (2, 3, 7, 11)] == [2, 11, 15, 19]
     assert translation.place_of(12) == Place(20, None)

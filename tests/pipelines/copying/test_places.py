@@ -11,7 +11,9 @@ from kafka_sidecar.pipelines.copying.offset_runs import Copied, NotReached, Plac
 from kafka_sidecar.pipelines.copying.places import RecordPlace, number_of, number_of_packed, record_place, shown
 from kafka_sidecar.pulsar.entry import Position
 
-PLACES = st.builds(RecordPlace, st.builds(Position, st.integers(0, 2**62), st.integers(0, 2**32 - 1)), st.integers(0, 2**32 - 1))
+PLACES = st.builds(
+    RecordPlace, st.builds(Position, st.integers(0, 2**62), st.integers(0, 2**32 - 1)), st.integers(0, 2**32 - 1)
+)
 
 
 @given(PLACES, PLACES)
@@ -34,16 +36,24 @@ def entries(ledger: int, count: int, records: int, target: int) -> list[Run]:
 
 
 # Ledger 5 has 10 entries of 3 records, ledger 9 has 4 of one; behind them offsets begin.
-COPIED = Translation([Copied(0, 34, tuple(entries(5, 10, 3, 0) + entries(9, 4, 1, 30))), Copied(100, 134, (Run(0, 34, 100),))])
+COPIED = Translation(
+    [Copied(0, 34, tuple(entries(5, 10, 3, 0) + entries(9, 4, 1, 30))), Copied(100, 134, (Run(0, 34, 100),))]
+)
 
 
 @pytest.mark.parametrize(
     ("committed", "target"),
     [
-        (packed(5, 0, 0), 0), (packed(5, 4, 1), 13), (packed(5, 4, 3), 15), (packed(5, 10, 0), 30), (packed(9, 3, 0), 33),
-        (packed(9, 3, 1), 34), (7, 41), (packed(3, 8, 0), 0),
+        (packed(5, 0, 0), 0),
+        (packed(5, 4, 1), 13),
+        (packed(5, 4, 3), 15),
+        (packed(5, 10, 0), 30),
+        (packed(9, 3, 0), 33),
+        (packed(9, 3, 1), 34),
+        (7, 41),
+        (packed(3, 8, 0), 0),
     ],
-)  # fmt: skip
+)
 def test_what_a_group_has_committed_is_found(committed: int, target: int) -> None:
     assert COPIED.place_of(number_of_packed(committed, COPIED.runs)).target == target
 
@@ -71,7 +81,13 @@ def test_each_transaction_of_a_head_counts() -> None:
 
 
 def test_ledgers_of_one_record_each_are_found_though_their_runs_are_one() -> None:
-    runs = Translation([Copied(0, 3, tuple(Run(number_of(Position(ledger, 0)), ledger - 4, 1) for ledger in (4, 5, 6)))])
+    runs = Translation(
+        [Copied(0, 3, tuple(Run(number_of(Position(ledger, 0)), ledger - 4, 1) for ledger in (4, 5, 6)))]
+    )
     assert len(runs.runs) == 1
-    assert [runs.place_of(number_of_packed(packed(ledger, 0, 0), runs.runs)).target for ledger in (4, 5, 6)] == [0, 1, 2]
+    assert [runs.place_of(number_of_packed(packed(ledger, 0, 0), runs.runs)).target for ledger in (4, 5, 6)] == [
+        0,
+        1,
+        2,
+    ]
     assert runs.place_of(number_of_packed(packed(6, 0, 1), runs.runs)) == Place(3, None)

@@ -53,17 +53,27 @@ def test_groups_are_chosen_by_name_and_pattern() -> None:
 
 def test_a_group_has_members_where_its_state_says_so() -> None:
     assert [GroupState("g", state).has_members for state in ("Empty", "Dead", "Stable", "PreparingRebalance", "")] == [
-        False, False, True, True, True,
-    ]  # fmt: skip
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
 
 
 def test_a_group_is_moved_wholly_or_not_at_all() -> None:
-    fine, stuck = translated(step(7), COPIED, True, {}, overwrite=False), translated(step(21), COPIED, True, {}, overwrite=False)
+    fine, stuck = (
+        translated(step(7), COPIED, True, {}, overwrite=False),
+        translated(step(21), COPIED, True, {}, overwrite=False),
+    )
     other = replace(fine, group="h")
     elsewhere = translated(step(7), None, False, {}, overwrite=False)
     found = wholly([fine, stuck, other])
     assert [one.is_to_be_set for one in found] == [False, False, True]
     assert "another partition of the group" in found[0].problem
-    assert [one.is_to_be_set for one in wholly([fine, elsewhere])] == [True, False]  # a topic that is not mirrored keeps nobody
+    assert [one.is_to_be_set for one in wholly([fine, elsewhere])] == [
+        True,
+        False,
+    ]  # a topic that is not mirrored keeps nobody
     assert "does not copy" in wholly([stuck, elsewhere])[1].note
     assert not wholly([stuck, elsewhere])[1].problem

@@ -1,4 +1,5 @@
-"""A Kafka cluster in memory, as far as a mirror asks one: a log a partition, transactions, groups; and faults at any request.
+"""A Kafka cluster in memory, as far as a mirror asks one: a log a partition, transactions, groups; and faults at any
+request.
 
 `LOST` requests never arrive, of `UNANSWERED` ones the answer is lost, and late ones arrive behind the next ones.
 """
@@ -36,7 +37,12 @@ from kafka_sidecar.wire.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from kafka_sidecar.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceResponse
+from kafka_sidecar.wire.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from kafka_sidecar.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -98,10 +104,16 @@ class ModelKafka:
         self.committed: dict[tuple[str, str, int], tuple[int, str]] = {}
         self._late: list[tuple[int, Callable[[], Any]]] = []
         self._handlers: dict[type, Callable[[Any], Any]] = {
-            ProduceRequest: self._produce, InitProducerIdRequest: self._init, AddPartitionsToTxnRequest: self._add,
-            AddOffsetsToTxnRequest: self._add_offsets, TxnOffsetCommitRequest: self._commit_offsets, EndTxnRequest: self._end,
-            OffsetFetchRequest: self._fetch_offsets, ListOffsetsRequest: self._list, FetchRequest: self._fetch,
-        }  # fmt: skip
+            ProduceRequest: self._produce,
+            InitProducerIdRequest: self._init,
+            AddPartitionsToTxnRequest: self._add,
+            AddOffsetsToTxnRequest: self._add_offsets,
+            TxnOffsetCommitRequest: self._commit_offsets,
+            EndTxnRequest: self._end,
+            OffsetFetchRequest: self._fetch_offsets,
+            ListOffsetsRequest: self._list,
+            FetchRequest: self._fetch,
+        }
 
     # --- what a client of the cluster is
 
@@ -159,12 +171,15 @@ class ModelKafka:
         error = ErrorCode.PRODUCER_FENCED if one is None else ErrorCode.NONE
         if one is not None:
             one.is_open = True
-            one.partitions |= {(topic.name, index) for topic in request.v3_and_below_topics for index in topic.partitions}
+            one.partitions |= {
+                (topic.name, index) for topic in request.v3_and_below_topics for index in topic.partitions
+            }
         results = [
             AddPartitionsToTxnTopicResult(
                 name=topic.name,
                 results_by_partition=[
-                    AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error) for index in topic.partitions
+                    AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error)
+                    for index in topic.partitions
                 ],
             )
             for topic in request.v3_and_below_topics
@@ -182,8 +197,9 @@ class ModelKafka:
             for wanted in topic.partitions:
                 if one is not None and one.is_open:
                     one.offsets[request.group_id, topic.name, wanted.partition_index] = (
-                        wanted.committed_offset, wanted.committed_metadata or "",
-                    )  # fmt: skip
+                        wanted.committed_offset,
+                        wanted.committed_metadata or "",
+                    )
         partitions = [TxnOffsetCommitResponsePartition(partition_index=0, error_code=error)]
         return TxnOffsetCommitResponse(
             topics=[TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions) for topic in request.topics]

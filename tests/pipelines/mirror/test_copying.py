@@ -1,4 +1,6 @@
-"""A partition is copied once and in order, and the record of offsets is true, whatever requests are lost, unanswered or late."""
+"""A partition is copied once and in order, and the record of offsets is true, whatever requests are lost, unanswered or
+late.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def slice_of(end: int, **changes: Any) -> Slice:
 
 
 async def copied(source: ModelKafka, target: ModelKafka, end: int) -> int:
-    """Tried until it is done, as rounds do it; each try knows only what is in the clusters. How many tries there were."""
+    """Tried until it is done, as rounds do it; each try knows only what is in the clusters. How many tries there
+    were.
+    """
     for tries in range(MOST_TRIES):
         copying = _Copying(slice_of(end))
         try:

@@ -30,10 +30,14 @@ class Clusters:
 
     async def state(self, kafka: str) -> ClusterState:
         counts = dict.fromkeys(self.ends, 1) if kafka == "source" else self.in_target
-        described = {name: TopicState(name, count, "", False) for name, count in counts.items() if name not in self.away}
+        described = {
+            name: TopicState(name, count, "", False) for name, count in counts.items() if name not in self.away
+        }
         return ClusterState(kafka, Topics(described, self.away))
 
-    async def offsets(self, _: str, wanted: Iterable[Partition], when: int, __: int = 0) -> tuple[dict[Partition, int], dict[Any, Any]]:
+    async def offsets(
+        self, _: str, wanted: Iterable[Partition], when: int, __: int = 0
+    ) -> tuple[dict[Partition, int], dict[Any, Any]]:
         return {at: 0 if when == -2 else self.ends[at[0]] for at in wanted}, {}
 
 
@@ -53,7 +57,9 @@ def test_one_topic_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(run, "connected", connected)
     monkeypatch.setattr(run.Mirror, "_read_runs", read_runs)
     said: list[str] = []
-    options = MirrorOptions(name=MirrorName.of("m"), source=SOURCE, target=TARGET, topics=("orders", "payments"), continuous=True)
+    options = MirrorOptions(
+        name=MirrorName.of("m"), source=SOURCE, target=TARGET, topics=("orders", "payments"), continuous=True
+    )
     mirror = run.Mirror(cast(Any, None), options, said.append)
     asyncio.run(mirror.look())
     assert mirror.partitions["orders", 0].end == 10
@@ -71,4 +77,6 @@ def test_one_topic_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch, 
     if happens == "has more partitions in the target":
         assert "3 partitions in the target" in mirror.partitions["payments", 0].fault
     else:
-        assert said == ["payments: the clusters do not describe this topic at the moment, or it was deleted: the others go on"]
+        assert said == [
+            "payments: the clusters do not describe this topic at the moment, or it was deleted: the others go on"
+        ]

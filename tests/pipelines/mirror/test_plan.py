@@ -19,11 +19,16 @@ from kafka_sidecar.pipelines.mirror.run import FENCED_ROUNDS, PartitionState
 
 
 def options(*topics: str) -> MirrorOptions:
-    return MirrorOptions(name=MirrorName.of("dc"), source=Cluster(bootstrap="a:1"), target=Cluster(bootstrap="b:1"), topics=topics)
+    return MirrorOptions(
+        name=MirrorName.of("dc"), source=Cluster(bootstrap="a:1"), target=Cluster(bootstrap="b:1"), topics=topics
+    )
 
 
 def cluster(name: str, **topics: int) -> ClusterState:
-    states = [TopicState(topic.replace("_", "-"), partitions, "", topic.startswith("internal")) for topic, partitions in topics.items()]
+    states = [
+        TopicState(topic.replace("_", "-"), partitions, "", topic.startswith("internal"))
+        for topic, partitions in topics.items()
+    ]
     return ClusterState(name, Topics({one.name: one for one in states}))
 
 

@@ -73,8 +73,12 @@ def test_small_entries_become_one_batch_and_each_record_has_its_place() -> None:
     found = made([row(1, 0, [b"a"]), row(1, 1, [b"b", b"c"], [b"d"]), row(1, 3), row(2, 0, [b"e"])])
     assert len(found) == 1
     assert records(found) == [
-        (place(1, 0, 0), b"a"), (place(1, 1, 0), b"b"), (place(1, 1, 1), b"c"), (place(1, 1, 2), b"d"), (place(2, 0, 0), b"e"),
-    ]  # fmt: skip
+        (place(1, 0, 0), b"a"),
+        (place(1, 1, 0), b"b"),
+        (place(1, 1, 1), b"c"),
+        (place(1, 1, 2), b"d"),
+        (place(2, 0, 0), b"e"),
+    ]
 
 
 def test_it_goes_on_in_the_middle_of_an_entry() -> None:
@@ -153,14 +157,18 @@ def logs(draw: st.DrawFn) -> list[Row]:
             sizes = draw(st.lists(st.integers(1, 4), max_size=3))
             values = []
             for size in sizes:
-                values.append([b"%d" % (number + one) + b"v" * draw(st.sampled_from((0, 30_000))) for one in range(size)])
+                values.append(
+                    [b"%d" % (number + one) + b"v" * draw(st.sampled_from((0, 30_000))) for one in range(size)]
+                )
                 number += size
             rows.append(row(ledger, 2 * entry, *values))
     return rows
 
 
 @given(logs(), st.data())
-def test_wherever_it_was_stopped_nothing_is_missing_and_nothing_is_there_twice(rows: list[Row], data: st.DataObject) -> None:
+def test_wherever_it_was_stopped_nothing_is_missing_and_nothing_is_there_twice(
+    rows: list[Row], data: st.DataObject
+) -> None:
     wanted = [
         (place(one.ledger, one.entry, number), value)
         for one in rows

@@ -26,7 +26,9 @@ async def rows(log: MemoryLog, first: int = 0, last: int | None = None) -> list[
 async def test_entries_are_rows_with_their_batches() -> None:
     log = MemoryLog()
     log.write(records_batch([(b"k", b"a", 5)]))
-    log.append(MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=7, partition_key=b"k"), 1, b"native")
+    log.append(
+        MessageMetadata(producer_name=b"native", sequence_id=0, publish_time=7, partition_key=b"k"), 1, b"native"
+    )
     first, second = await rows(log)
     assert (first.entry, first.records, first.problem) == (0, 1, "")
     assert bytes(first.data)[17:] == records_batch([(b"k", b"a", 5)])[17:]
@@ -50,7 +52,11 @@ async def test_a_ledger_that_retention_has_removed_is_no_empty_one() -> None:
     log.write(batch())
     log.trim(2)
     (row,) = await rows(log, last=1)
-    assert (row.entry, row.problem, row.is_lasting) == (1, "entries 1:0 to 1:1 were removed before they could be read", True)
+    assert (row.entry, row.problem, row.is_lasting) == (
+        1,
+        "entries 1:0 to 1:1 were removed before they could be read",
+        True,
+    )
 
 
 async def test_what_can_not_be_read_is_said_where_it_is() -> None:

@@ -68,7 +68,9 @@ async def test_a_log_with_all_indexes_has_no_head() -> None:
     assert await head_of(MemoryLog()) is None
 
 
-LEDGERS = st.lists(st.tuples(st.integers(1, 30), st.sampled_from((1, PIECE_BYTES // 7, 3 * PIECE_BYTES))), min_size=1, max_size=5)
+LEDGERS = st.lists(
+    st.tuples(st.integers(1, 30), st.sampled_from((1, PIECE_BYTES // 7, 3 * PIECE_BYTES))), min_size=1, max_size=5
+)
 
 
 @given(LEDGERS, st.integers(1, 4 * PIECE_BYTES), st.data())
@@ -77,7 +79,12 @@ def test_rounds_read_every_entry_once(sizes: list[tuple[int, int]], most: int, d
     last_ledger = data.draw(st.sampled_from(ledgers))
     last = Position(last_ledger.ledger, data.draw(st.integers(0, last_ledger.entries - 1)))
     head = Head(LogStats(ledgers), Position(1, 0), last, first_offset=17)
-    wanted = [Position(one.ledger, entry) for one in ledgers for entry in range(one.entries) if Position(one.ledger, entry) <= last]
+    wanted = [
+        Position(one.ledger, entry)
+        for one in ledgers
+        for entry in range(one.entries)
+        if Position(one.ledger, entry) <= last
+    ]
     read: list[Position] = []
     begin: RecordPlace | None = None
     end = -1

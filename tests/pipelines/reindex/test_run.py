@@ -47,9 +47,13 @@ class Clock:
         return self.now
 
 
-def begun(progress: Progress | None = None, accept_loss: bool = False, with_places: bool = False) -> tuple[Reindex, PartitionState, Clock]:
+def begun(
+    progress: Progress | None = None, accept_loss: bool = False, with_places: bool = False
+) -> tuple[Reindex, PartitionState, Clock]:
     clock, cluster = Clock(), Cluster(bootstrap="nowhere:1")
-    options = MirrorOptions(name=NAME, source=cluster, target=cluster, topics=("t",), prefix="p", accept_loss=accept_loss)
+    options = MirrorOptions(
+        name=NAME, source=cluster, target=cluster, topics=("t",), prefix="p", accept_loss=accept_loss
+    )
     state = PartitionState(Route(mirror=NAME, topic="t", target_topic="pt", partition=0), first=3, progress=progress)
     recorded = Recorded(with_places={AT} if with_places else set())
     mirror = Mirror(None, options, lambda _: None, clock=clock, partitions={AT: state}, recorded=recorded)

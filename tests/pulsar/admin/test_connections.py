@@ -51,7 +51,9 @@ async def serving(serve: Serve) -> AsyncIterator[tuple[Server, HttpConnections]]
 
 async def _request(server: Server, reader: asyncio.StreamReader) -> str:
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
-    length = next((int(line.split(":")[1]) for line in head.splitlines() if line.lower().startswith("content-length")), 0)
+    length = next(
+        (int(line.split(":")[1]) for line in head.splitlines() if line.lower().startswith("content-length")), 0
+    )
     body = (await reader.readexactly(length)).decode()
     server.requests.append(head.splitlines()[0] + " " + body)
     return head
@@ -117,10 +119,15 @@ async def test_a_question_is_asked_again_where_the_kept_connection_was_closed_an
 
 @pytest.mark.parametrize(
     "answer",
-    [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", b"HTTP/1.1 200 OK\r\nConte", b"not http at all\r\n\r\n",
-     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"],
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+        b"HTTP/1.1 200 OK\r\nConte",
+        b"not http at all\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ],
     ids=["closed", "half", "half a header", "garbage", "bad chunk"],
-)  # fmt: skip
+)
 async def test_an_answer_that_is_none_is_a_failure(answer: bytes) -> None:
     async with serving(answering(answer, then_close=True)) as (server, client):
         with pytest.raises(NoAnswer):
@@ -130,7 +137,10 @@ async def test_an_answer_that_is_none_is_a_failure(answer: bytes) -> None:
 
 async def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MAX_BODY", 1_000)
-    async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + b"x" * 5_000)) as (server, client):
+    async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + b"x" * 5_000)) as (
+        server,
+        client,
+    ):
         with pytest.raises(NoAnswer):
             await client.request("GET", server.url)
 
@@ -159,13 +169,17 @@ async def test_what_nobody_has_asked_for_is_not_the_next_answer() -> None:
     assert server.connected == 2
 
 
-async def test_a_request_that_waits_for_others_gives_up_in_time_and_nobody_has_heard_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_that_waits_for_others_gives_up_in_time_and_nobody_has_heard_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with serving(answering(b"")) as (server, client):
         first = [asyncio.create_task(client.request("PUT", server.url, b"1")) for _ in range(2)]
         while len(server.requests) < 2:  # noqa: ASYNC110 - they have all connections that there may be
             await asyncio.sleep(0.001)
         monkeypatch.setattr(connections, "TIMEOUT_SECONDS", 0.05)
-        results = await asyncio.gather(*(client.request("PUT", server.url, b"1") for _ in range(4)), return_exceptions=True)
+        results = await asyncio.gather(
+            *(client.request("PUT", server.url, b"1") for _ in range(4)), return_exceptions=True
+        )
         assert [type(result).__name__ for result in results] == ["NotConnected"] * 4
         assert len(server.requests) == 2
         for one in first:

@@ -2,7 +2,8 @@
 
     join ──▶ sync ──▶ heartbeats and commits ──▶ told to rebalance ──▶ gives up what it owns, and joins again
 
-Generations that nobody was given an assignment of may come again when another coordinates, so all is judged by SyncGroup's answers.
+Generations that nobody was given an assignment of may come again when another coordinates, so all is judged by
+SyncGroup's answers.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ class Generations:
         generation = self._all.setdefault((owner.group, owner.epoch), _Generation(self._loop.time()))
         for index in owner.owned:
             if generation.owners.setdefault(index, owner.member_id) != owner.member_id:
-                raise Violation(f"partition {index} of {owner.group} is of {generation.owners[index]} and of {owner.member_id} at once")
+                raise Violation(
+                    f"partition {index} of {owner.group} is of {generation.owners[index]} and of {owner.member_id} at "
+                    "once"
+                )
 
     def note_commit(self, owner: Owner, number: int, begun: float) -> None:
         """It was acknowledged, and was sent then."""
@@ -59,7 +63,9 @@ class Generations:
 
 
 class Epochs(Generations):
-    """Of groups that become others: a partition may change its owner within an epoch, and members have different ones."""
+    """Of groups that become others: a partition may change its owner within an epoch, and members have different
+    ones.
+    """
 
     def note_share(self, owner: Owner) -> None: ...
     def note_commit(self, owner: Owner, number: int, begun: float) -> None: ...
@@ -98,9 +104,18 @@ class ClassicGroups(GroupsWithMembers):
         """Whether it has an assignment."""
         owner.owned = frozenset()  # before it joins again (ConsumerRebalanceListener.onPartitionsRevoked)
         request = MemberJoin(
-            owner.member_id, None, owner.name, "host", round(SESSION_SECONDS * 1000), round(REBALANCE_SECONDS * 1000), "consumer",
-            ((_PROTOCOL, _subscription(self._owners.said_topic)),), True, False, self._owners.new_id(owner),
-        )  # fmt: skip
+            owner.member_id,
+            None,
+            owner.name,
+            "host",
+            round(SESSION_SECONDS * 1000),
+            round(REBALANCE_SECONDS * 1000),
+            "consumer",
+            ((_PROTOCOL, _subscription(self._owners.said_topic)),),
+            True,
+            False,
+            self._owners.new_id(owner),
+        )
         joined = await self._owners.ask(owner, draw, lambda one: one.groups.coordinator.join(request, owner.group))
         if joined is None:
             return False
@@ -120,7 +135,9 @@ class ClassicGroups(GroupsWithMembers):
         synced = await self._owners.ask(owner, draw, lambda one: one.groups.coordinator.sync(request, owner.group))
         if synced is None or synced.error is not ErrorCode.NONE:
             return False
-        owner.owned = frozenset(index for indexes in read_parts(synced.assignment).partitions.values() for index in indexes)
+        owner.owned = frozenset(
+            index for indexes in read_parts(synced.assignment).partitions.values() for index in indexes
+        )
         owner.heard_at = max(owner.heard_at, begun)
         self._owners.counts["a member is given its share"] += 1
         self._generations.note_share(owner)
@@ -158,7 +175,9 @@ class ClassicGroups(GroupsWithMembers):
             owner.heard_at = max(owner.heard_at, begun)
         if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS):
             owned, owner.owned = owner.owned, frozenset()
-            if owned and draw.random() < 0.5:  # as applications do that commit what they have read (onPartitionsRevoked, onPartitionsLost)
+            if (
+                owned and draw.random() < 0.5
+            ):  # as applications do that commit what they have read (onPartitionsRevoked, onPartitionsLost)
                 await self._commit(owner, draw, owned)
             if error is ErrorCode.UNKNOWN_MEMBER_ID:
                 owner.member_id = ""

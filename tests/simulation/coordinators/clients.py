@@ -16,8 +16,8 @@ from tests.simulation.coordinators.logs import JudgedTopic
 from tests.simulation.history import Violation
 from tests.simulation.loop import SimulatedLoop
 
-# A coordinator that another has replaced may not have heard of it. It knows after so long that it stood still (STALLED_SECONDS), and its
-# broker is heard of sooner.
+# A coordinator that another has replaced may not have heard of it. It knows after so long that it stood still
+# (STALLED_SECONDS), and its broker is heard of sooner.
 OLD_SECONDS: Final = 15.0
 PUT_SECONDS: Final = 20.0
 FACT_SECONDS: Final = 30.0
@@ -79,7 +79,9 @@ class RegisterClients(Clients):
 
     async def _put(self, member: Member, key: str, value: str | None) -> bool:
         begun = self._judged.count_of(key)
-        putting = self._fleet.ask(member, lambda one: one.runtime, key, lambda one: one.coordinator.shards.led(key).put(key, value))
+        putting = self._fleet.ask(
+            member, lambda one: one.runtime, key, lambda one: one.coordinator.shards.led(key).put(key, value)
+        )
         if await answered(putting) is None:
             return False
         self._counts["a value is acknowledged"] += 1
@@ -91,7 +93,9 @@ class RegisterClients(Clients):
 
     async def look(self, member: Member, key: str) -> bool:
         begun = self._judged.count_of(key)
-        told = await answered(self._fleet.ask(member, lambda one: one.runtime, key, lambda one: one.coordinator.shards.led(key).get(key)))
+        told = await answered(
+            self._fleet.ask(member, lambda one: one.runtime, key, lambda one: one.coordinator.shards.led(key).get(key))
+        )
         if told is None:
             return False
         self._counts["a value is read"] += 1
@@ -137,7 +141,9 @@ class OffsetClients(Clients):
         return True
 
     async def _delete(self, member: Member, group: str) -> bool:
-        work = self._fleet.ask(member, lambda one: one.groups, group, lambda one: offsets.delete(one.groups.coordinator, group))
+        work = self._fleet.ask(
+            member, lambda one: one.groups, group, lambda one: offsets.delete(one.groups.coordinator, group)
+        )
         begun = self._judged.count_of(group)
         before = self._loop.time() - OLD_SECONDS
         told = await answered(work)
@@ -154,13 +160,18 @@ class OffsetClients(Clients):
         return True
 
     async def look(self, member: Member, key: str) -> bool:
-        """It is told from memory, as by a Kafka broker: what a coordinator says that was replaced and has not heard of it may be old."""
+        """It is told from memory, as by a Kafka broker: what a coordinator says that was replaced and has not heard of
+        it may be old.
+        """
         return all([await self._look(member, key, index) for index in range(2)])
 
     async def _look(self, member: Member, group: str, index: int) -> bool:
         begun = self._loop.time() - OLD_SECONDS
         work = self._fleet.ask(
-            member, lambda one: one.groups, group, lambda one: offsets.fetch(one.groups.coordinator, one.topic("t"), group, index)
+            member,
+            lambda one: one.groups,
+            group,
+            lambda one: offsets.fetch(one.groups.coordinator, one.topic("t"), group, index),
         )
         told = await answered(work)
         if told is None:
@@ -207,7 +218,9 @@ class FactClients(Clients):
         if known is not None and told is None and not member.followed.has_seen_its_topic:
             return False  # a broker has told one that has just started that the topic is missing
         if known is not None and (told is None or told < known):
-            raise Violation(f"{member.name} says that the greatest of {key} is {told}, and {known} was acknowledged before")
+            raise Violation(
+                f"{member.name} says that the greatest of {key} is {told}, and {known} was acknowledged before"
+            )
         return True
 
     def check(self) -> None:

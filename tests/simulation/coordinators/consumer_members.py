@@ -1,4 +1,5 @@
-"""Members of groups of the consumer protocol (KIP-848): the coordinator shares partitions out, and gives none away before it is given up.
+"""Members of groups of the consumer protocol (KIP-848): the coordinator shares partitions out, and gives none away
+before it is given up.
 
 heartbeat with what it owns ──▶ epoch and assignment ──▶ gives up what is not in it, and says so with the next heartbeat
 """
@@ -10,7 +11,12 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from kafka_sidecar.groups.consumer.members import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_MEMBER_EPOCH, HeartbeatResult, MemberHeartbeat
+from kafka_sidecar.groups.consumer.members import (
+    JOIN_GROUP_MEMBER_EPOCH,
+    LEAVE_GROUP_MEMBER_EPOCH,
+    HeartbeatResult,
+    MemberHeartbeat,
+)
 from kafka_sidecar.wire.error_code import ErrorCode
 from tests.simulation.coordinators.fleet import Member
 from tests.simulation.coordinators.offsets import PARTITIONS, topic_id
@@ -65,9 +71,18 @@ class ConsumerGroups(GroupsWithMembers):
 
         async def heartbeat(one: Member) -> tuple[HeartbeatResult, bool]:
             request = MemberHeartbeat(
-                owner.member_id, owner.epoch, None, None, round(REBALANCE_SECONDS * 1000) if is_full else -1,
-                (one.topic("t"),) if is_full else None, None, None, owned, owner.name, "host",
-            )  # fmt: skip
+                owner.member_id,
+                owner.epoch,
+                None,
+                None,
+                round(REBALANCE_SECONDS * 1000) if is_full else -1,
+                (one.topic("t"),) if is_full else None,
+                None,
+                None,
+                owned,
+                owner.name,
+                "host",
+            )
             told = await one.groups.coordinator.consumer_groups.heartbeat(request, owner.group)
             return told, self._owners.coordinates(one, owner.group)
 
@@ -88,6 +103,10 @@ class ConsumerGroups(GroupsWithMembers):
                 self._owners.check_alone(owner)
 
     async def _leave(self, owner: Owner, draw: Random) -> None:
-        request = MemberHeartbeat(owner.member_id, LEAVE_GROUP_MEMBER_EPOCH, None, None, -1, None, None, None, None, owner.name, "host")
+        request = MemberHeartbeat(
+            owner.member_id, LEAVE_GROUP_MEMBER_EPOCH, None, None, -1, None, None, None, None, owner.name, "host"
+        )
         self._begin_anew(owner)
-        await self._owners.ask(owner, draw, lambda one: one.groups.coordinator.consumer_groups.heartbeat(request, owner.group))
+        await self._owners.ask(
+            owner, draw, lambda one: one.groups.coordinator.consumer_groups.heartbeat(request, owner.group)
+        )

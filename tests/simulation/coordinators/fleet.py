@@ -60,10 +60,22 @@ class Member(Machine):
     """One of the fleet."""
 
     def __init__(
-        self, loop: SimulatedLoop, conduct: DrawnConduct, cluster: Cluster, name: str, namespace: str, node: int, shards: int, skew: float,
-        peers: SimulatedPeers, partitions: WrittenPartitions, retention_minutes: int,
-        on_register_led: OnLed, on_offsets_led: OnLed, on_transactions_led: OnLed,
-    ) -> None:  # fmt: skip
+        self,
+        loop: SimulatedLoop,
+        conduct: DrawnConduct,
+        cluster: Cluster,
+        name: str,
+        namespace: str,
+        node: int,
+        shards: int,
+        skew: float,
+        peers: SimulatedPeers,
+        partitions: WrittenPartitions,
+        retention_minutes: int,
+        on_register_led: OnLed,
+        on_offsets_led: OnLed,
+        on_transactions_led: OnLed,
+    ) -> None:
         super().__init__(loop, name)
         self._conduct = conduct
         self._cluster = cluster
@@ -93,36 +105,57 @@ class Member(Machine):
             return f"{life}/{next(ids)}"
 
         topic = InternalTopic(
-            kind="register", namespace=NAMESPACE, name=TOPIC, partitions=self._shards, subscription="leaders", producer="registers",
+            kind="register",
+            namespace=NAMESPACE,
+            name=TOPIC,
+            partitions=self._shards,
+            subscription="leaders",
+            producer="registers",
             codec=Registers(),
-        )  # fmt: skip
+        )
         own = SidecarInfo(WRITER_PREFIX + life, self._node, f"{self.name}:9092", namespace=self.names.default_namespace)
         self.coordinator = RegisterCoordinator(
             self._loop.time, clock.awake, lambda shard: self._on_register_led(shard.name, shard.term, shard.values)
         )
-        self.runtime = CoordinatorRuntime(client, admin, topic, own, self.names, self.coordinator, clock, new_id, MemoryTopics().id_of)
+        self.runtime = CoordinatorRuntime(
+            client, admin, topic, own, self.names, self.coordinator, clock, new_id, MemoryTopics().id_of
+        )
         self.runtime.control_address = f"{self.name}:9094"
         self.runtime.ensure_candidate()
         self.groups = offsets_runtime(
             client, admin, NAMESPACE, self._shards, own, self.names, self._loop, clock, new_id, self._on_offsets_led
-        )  # fmt: skip
+        )
         self.groups.control_address = self.runtime.control_address
         self.groups.ensure_candidate()
 
         def new_producer_id() -> int:
             return (1_000 * next(ids) + life_number) * 100 + self._node + 1
 
-        logs = MarkerLogs(self.names, cast(PartitionTable, self._partitions), self.groups, cast(Peers, self.peers), _has_none)
+        logs = MarkerLogs(
+            self.names, cast(PartitionTable, self._partitions), self.groups, cast(Peers, self.peers), _has_none
+        )
         self.transactions = transactions.runtime_of(
-            client, admin, NAMESPACE, self._shards, own, self.names, self._loop, clock, new_id, new_producer_id, logs,
+            client,
+            admin,
+            NAMESPACE,
+            self._shards,
+            own,
+            self.names,
+            self._loop,
+            clock,
+            new_id,
+            new_producer_id,
+            logs,
             self._on_transactions_led,
-        )  # fmt: skip
+        )
         self.transactions.control_address = self.runtime.control_address
         self.transactions.ensure_candidate()
         self.followed = SharedMap(client, admin, FOLLOWED, Greatest(), clock, new_id)
         self.followed.start()
         led = [self.runtime.topic, self.groups.topic, self.transactions.topic]
-        self.housekeeping = Housekeeping(client, admin, NAMESPACE, led, [FOLLOWED], [], self._retention_minutes, clock, new_id)
+        self.housekeeping = Housekeeping(
+            client, admin, NAMESPACE, led, [FOLLOWED], [], self._retention_minutes, clock, new_id
+        )
         self.housekeeping.start()
 
     def topic(self, local: str) -> str:
@@ -172,9 +205,12 @@ class Fleet:
         self._delay = delay
 
     async def ask(
-        self, member: Member, runtime: Callable[[Member], CoordinatorRuntime[Any]], key: str,
+        self,
+        member: Member,
+        runtime: Callable[[Member], CoordinatorRuntime[Any]],
+        key: str,
         work: Callable[[Member], Coroutine[Any, Any, T]],
-    ) -> T:  # fmt: skip
+    ) -> T:
         """Of a key's leader, through one that the client knows. May raise CoordinatorError, and what `work` raises."""
         found = await _answer(member.begin(runtime(member).leaders.leader(key)))
         leader = member if found is None else self._named(found.name)

@@ -62,7 +62,9 @@ class JudgedLog:
     def _note_home(self, namespace: str) -> None:
         """What short names mean. What is stored can't mean something else later."""
         if self.home not in ("", namespace) or (self.written and not self.home):
-            raise Violation(f"short names are said to be of {namespace}, after {len(self.written)} records, and were of {self.home}")
+            raise Violation(
+                f"short names are said to be of {namespace}, after {len(self.written)} records, and were of {self.home}"
+            )
         self.home = namespace
 
     @property

@@ -45,7 +45,9 @@ async def _unasked(self: SharedMap[Any]) -> int:
 
 _LOG: Final = "kafka_sidecar.coordination.term_log"
 MUTANTS: Final = {
-    "others-write-too": Mutant("a leader writes beside others", f"{_LOG}.PulsarTermLog.become_only_writer", lambda _: _beside_others),
+    "others-write-too": Mutant(
+        "a leader writes beside others", f"{_LOG}.PulsarTermLog.become_only_writer", lambda _: _beside_others
+    ),
     "leads-before-its-marker": Mutant(
         "a term serves before it has read up to its marker",
         f"{_LOG}._Reading._is_at_marker",
@@ -58,10 +60,14 @@ MUTANTS: Final = {
         "a leader does not ask whether it still leads", "kafka_sidecar.coordination.term.Term.prove", lambda _: _nothing
     ),
     "leads-on-without-its-log": Mutant(
-        "a term goes on when its log is lost", "kafka_sidecar.coordination.term.Term._on_log_lost", lambda _: lambda *_: None
+        "a term goes on when its log is lost",
+        "kafka_sidecar.coordination.term.Term._on_log_lost",
+        lambda _: lambda *_: None,
     ),
     "leads-on-when-deposed": Mutant(
-        "a term goes on when another is elected", "kafka_sidecar.coordination.term.Term.depose", lambda _: lambda *_: None
+        "a term goes on when another is elected",
+        "kafka_sidecar.coordination.term.Term.depose",
+        lambda _: lambda *_: None,
     ),
     "believes-at-once": Mutant(
         "one answer is enough for what has to last",
@@ -74,7 +80,9 @@ MUTANTS: Final = {
         lambda _: lambda self: iter([self.records]),
     ),
     "lets-all-batches-pass": Mutant(
-        "each batch is in its transaction", "kafka_sidecar.transactions.machine.verify", lambda _: lambda *_: ErrorCode.NONE
+        "each batch is in its transaction",
+        "kafka_sidecar.transactions.machine.verify",
+        lambda _: lambda *_: ErrorCode.NONE,
     ),
     "leaves-what-was-prepared": Mutant(
         "a new coordinator writes no markers", "kafka_sidecar.transactions.shard.Shard.on_leading", lambda _: _leading
@@ -95,13 +103,19 @@ MUTANTS: Final = {
         lambda _: lambda *_: False,
     ),
     "frees-too-soon": Mutant(
-        "what is not compacted yet may be taken", "kafka_sidecar.pulsar.entry.CompactionStats.is_held", lambda _: property(lambda _: True)
+        "what is not compacted yet may be taken",
+        "kafka_sidecar.pulsar.entry.CompactionStats.is_held",
+        lambda _: property(lambda _: True),
     ),
     "has-its-own-names": Mutant(
-        "a short name means what it means to whoever reads it", "kafka_sidecar.coordination.home.Home.learn", lambda _: _take_for_own
+        "a short name means what it means to whoever reads it",
+        "kafka_sidecar.coordination.home.Home.learn",
+        lambda _: _take_for_own,
     ),
     "asks-nobody": Mutant(
-        "a followed topic is not read to its end", "kafka_sidecar.internal_topics.shared_map.SharedMap._read_on", lambda _: _unasked
+        "a followed topic is not read to its end",
+        "kafka_sidecar.internal_topics.shared_map.SharedMap._read_on",
+        lambda _: _unasked,
     ),
 }
 

@@ -1,4 +1,6 @@
-"""Committed offsets: groups' own coordinator in place of registers. Each commit has an id of its own as its metadata."""
+"""Committed offsets: groups' own coordinator in place of registers. Each commit has an id of its own as its
+metadata.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def _short(topic: str) -> str:
 
 
 def read(key: bytes, value: bytes | None) -> tuple[str, str | None] | None:
-    """What an entry says of a partition's committed offset, read by Kafka's format; None where it says something else."""
+    """What an entry says of a partition's committed offset, read by Kafka's format; None where it says something
+    else.
+    """
     if struct.unpack_from(">h", key)[0] not in _OFFSETS:
         return None
     at, words = 2, []
@@ -70,17 +74,36 @@ def read(key: bytes, value: bytes | None) -> tuple[str, str | None] | None:
 
 
 def offsets_runtime(
-    client: Client, admin: Admin, namespace: str, shards: int, own: SidecarInfo, names: TopicNames, loop: SimulatedLoop, clock: Clock,
-    new_id: NewId, on_led: Callable[[str, Any, State], None],
-) -> GroupRuntime:  # fmt: skip
+    client: Client,
+    admin: Admin,
+    namespace: str,
+    shards: int,
+    own: SidecarInfo,
+    names: TopicNames,
+    loop: SimulatedLoop,
+    clock: Clock,
+    new_id: NewId,
+    on_led: Callable[[str, Any, State], None],
+) -> GroupRuntime:
     config = GroupsConfig(
-        namespace=namespace, offsets_partitions=shards, consumer_session_timeout_ms=round(SESSION_SECONDS * 1000),
+        namespace=namespace,
+        offsets_partitions=shards,
+        consumer_session_timeout_ms=round(SESSION_SECONDS * 1000),
         consumer_heartbeat_interval_ms=1_000,
-    )  # fmt: skip
+    )
     topics = _Topics(names)
     runtime = group_runtime(
-        client, admin, config, topics, lambda _, __: None, lambda: Now(loop.time(), clock.wall()), own, names, clock, new_id
-    )  # fmt: skip
+        client,
+        admin,
+        config,
+        topics,
+        lambda _, __: None,
+        lambda: Now(loop.time(), clock.wall()),
+        own,
+        names,
+        clock,
+        new_id,
+    )
     begin = runtime.coordinator.begin
 
     def begin_and_watch(logs: Any) -> None:

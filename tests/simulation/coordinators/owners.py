@@ -1,6 +1,7 @@
 """Who owns which partitions of a group, as members were told and as the coordinator heard of them.
 
-Two members never own a partition at once. The exception is one of which the coordinator has heard nothing for as long as a session lasts.
+Two members never own a partition at once. The exception is one of which the coordinator has heard nothing for as long
+as a session lasts.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ class Owners:
 
     async def ask(self, owner: Owner, draw: Random, work: Callable[[Member], Coroutine[Any, Any, T]]) -> T | None:
         """Of the group's coordinator. None where it is refused, or nothing comes of it."""
-        told = await answered(self._fleet.ask(draw.choice(self._fleet.members), lambda one: one.groups, owner.group, work))
+        told = await answered(
+            self._fleet.ask(draw.choice(self._fleet.members), lambda one: one.groups, owner.group, work)
+        )
         return None if told is None else told[0]
 
     @property
@@ -90,7 +93,10 @@ class Owners:
         for other in self._all:
             is_silent = now - other.heard_at >= min(SESSION_SECONDS, REBALANCE_SECONDS)
             if other is not owner and other.group == owner.group and other.owned & owner.owned and not is_silent:
-                raise Violation(f"{owner} is given what {other} owns, of which the coordinator has heard {now - other.heard_at:.1f} s ago")
+                raise Violation(
+                    f"{owner} is given what {other} owns, of which the coordinator has heard "
+                    f"{now - other.heard_at:.1f} s ago"
+                )
 
     async def commit(self, owner: Owner, draw: Random, owned: frozenset[int]) -> bool:
         """An offset of something that it owns, or has owned: whether that is acknowledged. Then it is in the log."""
@@ -99,7 +105,11 @@ class Owners:
 
         async def there(one: Member) -> ErrorCode:
             at = one.topic("t"), index
-            return (await one.groups.coordinator.commit(Commit(owner.group, Committer(member_id, None, epoch), -1, {at: offset})))[at]
+            return (
+                await one.groups.coordinator.commit(
+                    Commit(owner.group, Committer(member_id, None, epoch), -1, {at: offset})
+                )
+            )[at]
 
         if await self.ask(owner, draw, there) is not ErrorCode.NONE:
             return False

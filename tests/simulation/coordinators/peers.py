@@ -7,7 +7,12 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kafka_sidecar.apis.routing.transactions import PeerTransactions
-from kafka_sidecar.control.v1.control_pb2 import EndOffsetsRequest, EndOffsetsResponse, VerifyTransactionRequest, VerifyTransactionResponse
+from kafka_sidecar.control.v1.control_pb2 import (
+    EndOffsetsRequest,
+    EndOffsetsResponse,
+    VerifyTransactionRequest,
+    VerifyTransactionResponse,
+)
 from kafka_sidecar.fleet.peers import PeerUnavailable
 
 if TYPE_CHECKING:

@@ -42,7 +42,9 @@ class Registers(Codec[Register]):
 
 
 class RegisterShard(TermState[Register]):
-    def __init__(self, name: str, open_log: Callable[[], TermLog[Register]], on_led: Callable[[RegisterShard], None]) -> None:
+    def __init__(
+        self, name: str, open_log: Callable[[], TermLog[Register]], on_led: Callable[[RegisterShard], None]
+    ) -> None:
         self.name = name
         self.term: Term[Register] = Term(name, open_log, self)
         self.values: dict[str, str] = {}
@@ -85,7 +87,9 @@ class RegisterShard(TermState[Register]):
 
 
 class RegisterCoordinator:
-    def __init__(self, clock: Callable[[], float], awake_clock: Callable[[], float], on_led: Callable[[RegisterShard], None]) -> None:
+    def __init__(
+        self, clock: Callable[[], float], awake_clock: Callable[[], float], on_led: Callable[[RegisterShard], None]
+    ) -> None:
         self.shards: Shards[RegisterShard] = Shards(clock, awake_clock)
         self._on_led = on_led
 

@@ -51,36 +51,52 @@ class Run:
         registers = JudgedTopic(self._cluster, f"persistent://{NAMESPACE}/{TOPIC}", bounds.shards)
         offsets_ = JudgedTopic(self._cluster, f"persistent://{NAMESPACE}/{offsets.TOPIC}", bounds.shards, offsets.read)
         skew = chance.of("skew")
-        transactions_ = JudgedTopic(self._cluster, f"persistent://{NAMESPACE}/{transactions.TOPIC}", bounds.shards, transactions.read)
+        transactions_ = JudgedTopic(
+            self._cluster, f"persistent://{NAMESPACE}/{transactions.TOPIC}", bounds.shards, transactions.read
+        )
         decisions = transactions.Decisions(transactions_, bounds.shards)
         self._partitions = [
-            WrittenPartition(loop, chance.apart(f"written {number}"), bounds, decisions.check_marker) for number in range(COUNT)
+            WrittenPartition(loop, chance.apart(f"written {number}"), bounds, decisions.check_marker)
+            for number in range(COUNT)
         ]
         members: list[Member] = []
         network = chance.of("network")
         peers = SimulatedPeers(members, lambda: delay(network, topic_bounds))
         members += [
             Member(
-                loop, self._asked, self._cluster, f"s{number}", NAMESPACES[number % bounds.namespaces], number, bounds.shards,
-                skew.choice((0.0, 0.5, -5.0, 86_400.0)), peers, WrittenPartitions(self._partitions), bounds.retention_minutes,
-                registers.check_loaded, offsets_.check_loaded, transactions_.check_loaded,
+                loop,
+                self._asked,
+                self._cluster,
+                f"s{number}",
+                NAMESPACES[number % bounds.namespaces],
+                number,
+                bounds.shards,
+                skew.choice((0.0, 0.5, -5.0, 86_400.0)),
+                peers,
+                WrittenPartitions(self._partitions),
+                bounds.retention_minutes,
+                registers.check_loaded,
+                offsets_.check_loaded,
+                transactions_.check_loaded,
             )
             for number in range(bounds.sidecars)
-        ]  # fmt: skip
+        ]
         self._fleet = Fleet(members, lambda: delay(network, topic_bounds))
         self.counts: Counter[str] = Counter()
         self.struck: Counter[FaultKind] = Counter()
         self._kinds: list[Clients] = [
-            RegisterClients(self._fleet, registers, self.counts), OffsetClients(loop, self._fleet, offsets_, self.counts),
+            RegisterClients(self._fleet, registers, self.counts),
+            OffsetClients(loop, self._fleet, offsets_, self.counts),
             FactClients(JudgedTopic(self._cluster, FOLLOWED, 1), self.counts),
             TransactionClients(self._fleet, decisions, self._partitions, offsets_, self.counts),
-        ]  # fmt: skip
+        ]
         owners = Owners(loop, self._fleet, offsets_, self.counts)
         consumer = ConsumerGroups(loop, owners)
         self._groups: dict[str, GroupsWithMembers] = {
-            "classic": ClassicGroups(loop, owners, Generations(loop)), "consumer": consumer,
+            "classic": ClassicGroups(loop, owners, Generations(loop)),
+            "consumer": consumer,
             "converted": ConvertedGroups(ClassicGroups(loop, owners, Epochs(loop)), consumer),
-        }  # fmt: skip
+        }
         self._owners = owners
         self._is_busy = True
 
@@ -100,7 +116,9 @@ class Run:
         while self._is_busy:
             asked += 1
             key = f"k{draw.randrange(self._plan.bounds.keys)}"
-            await draw.choice(self._kinds).do_something(draw, draw.choice(self._fleet.members), key, f"{number}/{asked}")
+            await draw.choice(self._kinds).do_something(
+                draw, draw.choice(self._fleet.members), key, f"{number}/{asked}"
+            )
             await asyncio.sleep(draw.choice((0.001, 0.05, 0.5, 2.0)))
 
     # --- faults
@@ -180,7 +198,9 @@ class Run:
             member.check_closed()
 
     async def _check_served(self) -> None:
-        """Faults are over: each register is answered through each sidecar, each fact is the greatest, and each shard has one leader."""
+        """Faults are over: each register is answered through each sidecar, each fact is the greatest, and each shard
+        has one leader.
+        """
         until = self._loop.time() + PATIENCE_SECONDS
         for member in self._fleet.members:
             for kind in self._kinds:
@@ -192,7 +212,9 @@ class Run:
         await self._check_leaders(until)
         await self._check_freed(until)
         for protocol, group in self._groups_with_members:
-            await self._groups[protocol].take_all(group, self._chance.of("last members"), self._loop.time() + PATIENCE_SECONDS)
+            await self._groups[protocol].take_all(
+                group, self._chance.of("last members"), self._loop.time() + PATIENCE_SECONDS
+            )
         for kind in self._kinds:
             while not kind.is_settled and self._loop.time() < until + PATIENCE_SECONDS:  # noqa: ASYNC110
                 await asyncio.sleep(1.0)

@@ -18,7 +18,12 @@ from tests.simulation.test_simulation import first_seed_of_the_commit
 SEEDS = (*range(1, 31), 20_000_304, 30_000_043, 433_261_351)
 SEEDS_OF_A_COMMIT = 100
 # From which a few seconds are enough, where the first seed is not.
-FOUND_SOON = {"completes-in-one-write": 90, "takes-all-commits": 110, "proves-nothing": 85, "takes-all-for-given-up": 55}
+FOUND_SOON = {
+    "completes-in-one-write": 90,
+    "takes-all-commits": 110,
+    "proves-nothing": 85,
+    "takes-all-for-given-up": 55,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -51,11 +56,22 @@ def test_each_kind_of_client_is_answered() -> None:
     for seed in SEEDS:
         counts.update(run_plan(drawn(seed)).counts)
     assert set(counts) == {
-        "a batch of a transaction is acknowledged", "a fact is acknowledged", "a fact is asked", "a group is deleted",
-        "a log has given bytes back", "a member is given its share", "a member of the consumer protocol is assigned",
-        "a member's offset is acknowledged", "a producer begins", "a transaction has ended", "a value is acknowledged", "a value is read",
-        "an offset is acknowledged", "an offset is read", "an offset of a transaction is acknowledged",
-    }  # fmt: skip
+        "a batch of a transaction is acknowledged",
+        "a fact is acknowledged",
+        "a fact is asked",
+        "a group is deleted",
+        "a log has given bytes back",
+        "a member is given its share",
+        "a member of the consumer protocol is assigned",
+        "a member's offset is acknowledged",
+        "a producer begins",
+        "a transaction has ended",
+        "a value is acknowledged",
+        "a value is read",
+        "an offset is acknowledged",
+        "an offset is read",
+        "an offset of a transaction is acknowledged",
+    }
 
 
 def test_the_same_plan_is_the_same_run() -> None:

@@ -3,8 +3,8 @@
     version 1:  add partitions, produce, add the group, commit offsets, end
     version 2:  produce and commit offsets, which add what they are about; each end begins an epoch (KIP-890)
 
-A producer that does not know what came of something aborts, or begins again: with who it was (KIP-360), or as one that was started anew.
-Others of its id may have fenced it.
+A producer that does not know what came of something aborts, or begins again: with who it was (KIP-360), or as one that
+was started anew. Others of its id may have fenced it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,13 @@ TRIES: Final = 4
 # To ask again is of no use.
 _FATAL: Final = frozenset(
     {
-        ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
         ErrorCode.TRANSACTION_ABORTABLE,
     }
-)  # fmt: skip
+)
 T = TypeVar("T")
 
 
@@ -71,7 +74,12 @@ class Told:
 
 class TransactionClients(Clients):
     def __init__(
-        self, fleet: Fleet, decisions: Decisions, partitions: list[WrittenPartition], offsets: JudgedTopic, counts: Counter[str]
+        self,
+        fleet: Fleet,
+        decisions: Decisions,
+        partitions: list[WrittenPartition],
+        offsets: JudgedTopic,
+        counts: Counter[str],
     ) -> None:
         self._fleet = fleet
         self._decisions = decisions
@@ -98,7 +106,9 @@ class TransactionClients(Clients):
             producer = self._producers[who] = await self._begin(draw, member, who, producer)
             self._have_given_up.discard(who)
         version = 1 + int(who.client) % 2
-        one = _Attempt(self._fleet, self._partitions, self._told, draw, member, who.transactional_id, producer, version, value)
+        one = _Attempt(
+            self._fleet, self._partitions, self._told, draw, member, who.transactional_id, producer, version, value
+        )
         committed = draw.random() < 0.7
         try:
             await one.write()
@@ -123,7 +133,9 @@ class TransactionClients(Clients):
             await asyncio.sleep(draw.choice((0.05, 1.0)))
         raise GivenUp
 
-    async def _init(self, member: Member, transactional_id: str, timeout_ms: int, expected: Producer) -> ProducerIdAndEpoch | None:
+    async def _init(
+        self, member: Member, transactional_id: str, timeout_ms: int, expected: Producer
+    ) -> ProducerIdAndEpoch | None:
         def begin(one: Member) -> Coroutine[Any, Any, ProducerIdAndEpoch]:
             return one.transactions.coordinator.init_producer_id(transactional_id, timeout_ms, expected)
 
@@ -154,7 +166,9 @@ class TransactionClients(Clients):
             raise Violation(f"the transactions of {without_end} have no end")
         for of, committed in self._told.ended.items():
             if self._decisions.is_committed(of) is not committed:
-                raise Violation(f"a producer was told that {of} ended with {committed}, and the log says something else")
+                raise Violation(
+                    f"a producer was told that {of} ended with {committed}, and the log says something else"
+                )
         for value, of in self._told.values.items():
             decided = self._decisions.is_committed(of)
             if fates.get(value) is not decided:
@@ -213,15 +227,19 @@ class _Attempt:
     async def _add(self, partition: Callable[[Member], TopicPartition]) -> None:
         await self._tried(
             lambda: self.fleet.ask(
-                self.member, lambda one: one.transactions, self.id,
+                self.member,
+                lambda one: one.transactions,
+                self.id,
                 lambda one: one.transactions.coordinator.add_partitions(self.id, self.producer, {partition(one)}, 0),
             )
-        )  # fmt: skip
+        )
 
     async def _commit_offset(self) -> None:
         group, commit_id = f"g{self.id}", f"{self.value}!"
         if self.version == 1:
-            found = await answered(self.fleet.ask_of(self.member, lambda: offsets_partition(cast(Services, self.member), group)))
+            found = await answered(
+                self.fleet.ask_of(self.member, lambda: offsets_partition(cast(Services, self.member), group))
+            )
             if found is None:
                 raise GivenUp
             of_group = found[0]
@@ -256,7 +274,9 @@ class _Attempt:
         return Producer(told.producer_id, told.epoch)
 
     def _of_coordinator(self, work: Callable[[Coordinator], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
-        return self.fleet.ask(self.member, lambda one: one.transactions, self.id, lambda one: work(one.transactions.coordinator))
+        return self.fleet.ask(
+            self.member, lambda one: one.transactions, self.id, lambda one: work(one.transactions.coordinator)
+        )
 
     async def _tried(self, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Asks again where that may help. An error is no answer."""

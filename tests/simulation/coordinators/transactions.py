@@ -27,13 +27,34 @@ _RECORDS: Final = TransactionRecords()
 
 
 def runtime_of(
-    client: Client, admin: Admin, namespace: str, shards: int, own: SidecarInfo, names: TopicNames, loop: SimulatedLoop, clock: Clock,
-    new_id: NewId, new_producer_id: NewProducerId, logs: Logs, on_led: Callable[[str, Any, State], None],
-) -> TransactionRuntime:  # fmt: skip
+    client: Client,
+    admin: Admin,
+    namespace: str,
+    shards: int,
+    own: SidecarInfo,
+    names: TopicNames,
+    loop: SimulatedLoop,
+    clock: Clock,
+    new_id: NewId,
+    new_producer_id: NewProducerId,
+    logs: Logs,
+    on_led: Callable[[str, Any, State], None],
+) -> TransactionRuntime:
     config = TransactionsConfig(state_partitions=shards)
     runtime = transaction_runtime(
-        client, admin, config, namespace, logs, own, names, loop.time, clock, new_id, new_producer_id, MemoryTopics().id_of
-    )  # fmt: skip
+        client,
+        admin,
+        config,
+        namespace,
+        logs,
+        own,
+        names,
+        loop.time,
+        clock,
+        new_id,
+        new_producer_id,
+        MemoryTopics().id_of,
+    )
     begin = runtime.coordinator.begin
 
     def begin_and_watch(logs: Any) -> None:
@@ -91,7 +112,9 @@ class Decisions:
         producer_id, number, _, state, partitions = value.split(":")
         of = Transaction(int(producer_id), int(number))
         if of.number < self._begun.get(transactional_id, 0):
-            raise Violation(f"{transactional_id} has begun transaction {self._begun[transactional_id]}, and then {number}")
+            raise Violation(
+                f"{transactional_id} has begun transaction {self._begun[transactional_id]}, and then {number}"
+            )
         self._begun[transactional_id] = of.number
         # Version 2 aborts also where nothing has been added. There the number is still that of the transaction before.
         if TransactionState[state] in PREPARED and int(partitions):

@@ -1,7 +1,8 @@
-"""The partitions that transactions write to, by what a sidecar's Partition promises. The simulation of partitions proves that it keeps it.
+"""The partitions that transactions write to, by what a sidecar's Partition promises. The simulation of partitions
+proves that it keeps it.
 
-A batch counts behind nothing but its own transaction's marker: one that comes later is refused. A marker counts once. What is sent may
-land long after who sent it has given it up.
+A batch counts behind nothing but its own transaction's marker: one that comes later is refused. A marker counts once.
+What is sent may land long after who sent it has given it up.
 """
 
 from __future__ import annotations

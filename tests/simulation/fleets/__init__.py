@@ -1,4 +1,5 @@
-"""Whole sidecars in virtual time: real connections, handlers, coordinators, fleet and partitions over the model of Pulsar.
+"""Whole sidecars in virtual time: real connections, handlers, coordinators, fleet and partitions over the model of
+Pulsar.
 
     clients ──network──▶ Sidecar ──surroundings──▶ tests.model.cluster
                            └──peers──▶ other sidecars

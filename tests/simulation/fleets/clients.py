@@ -1,4 +1,6 @@
-"""Clients of a fleet: producers, consumers, and those that commit offsets. Each speaks Kafka to whoever it is told leads."""
+"""Clients of a fleet: producers, consumers, and those that commit offsets. Each speaks Kafka to whoever it is told
+leads.
+"""
 
 from __future__ import annotations
 
@@ -81,8 +83,9 @@ class TimedHistory(History):
         return first
 
     def check_searches(self, values: Mapping[int, bytes], markers: Mapping[int, int]) -> None:
-        """Each answer is right for some moment between question and answer: a scan of the log up to there would have found it. Of a marker
-        it may be the first copy or a later one that counts for nothing, so it is judged with all of them and without. `markers`: times.
+        """Each answer is right for some moment between question and answer: a scan of the log up to there would have
+        found it. Of a marker it may be the first copy or a later one that counts for nothing, so it is judged with all
+        of them and without. `markers`: times.
         """
         records = sorted((offset, self.times.get(value, 0)) for offset, value in values.items())
         with_markers = sorted([*records, *markers.items()])
@@ -101,14 +104,20 @@ def now_ms() -> int:
 
 
 def produced(place: Place, data: bytes, transactional_id: str | None = None) -> ProduceRequest:
-    topic = TopicProduceData(name=place.topic, partition_data=[PartitionProduceData(index=place.partition, records=data)])
+    topic = TopicProduceData(
+        name=place.topic, partition_data=[PartitionProduceData(index=place.partition, records=data)]
+    )
     return ProduceRequest(transactional_id=transactional_id, acks=ALL, timeout_ms=8_000, topic_data=[topic])
 
 
 async def send(
-    client: KafkaClient, at: Address, place: Place, batches: Sequence[bytes], transactional_id: str | None = None,
+    client: KafkaClient,
+    at: Address,
+    place: Place,
+    batches: Sequence[bytes],
+    transactional_id: str | None = None,
     version: int = PRODUCE_VERSION,
-) -> list[Answer | None]:  # fmt: skip
+) -> list[Answer | None]:
     requests = [produced(place, data, transactional_id) for data in batches]
     answers = await client.ask_in_order(at, requests, ProduceResponse, version)
     told = [None if one is None else one.responses[0].partition_responses[0] for one in answers]
@@ -116,9 +125,13 @@ async def send(
 
 
 class Producer:
-    """An idempotent one. It has up to five batches of a partition on their way, and sends those without an answer again, in order."""
+    """An idempotent one. It has up to five batches of a partition on their way, and sends those without an answer
+    again, in order.
+    """
 
-    def __init__(self, client: KafkaClient, place: Place, history: TimedHistory, draw: Random, goes_on: Callable[[], bool]) -> None:
+    def __init__(
+        self, client: KafkaClient, place: Place, history: TimedHistory, draw: Random, goes_on: Callable[[], bool]
+    ) -> None:
         self._client = client
         self._place = place
         self._history = history
@@ -133,7 +146,11 @@ class Producer:
             while self._goes_on() and len(window) < IN_FLIGHT:
                 values = [b"%d/%d" % (producer_id, sequence + number) for number in range(self._draw.randint(1, 3))]
                 stamp = self._history.stamp(values, self._draw)
-                window.append(Written(values, batch(*values, producer_id=producer_id, epoch=0, sequence=sequence, timestamp=stamp)))
+                window.append(
+                    Written(
+                        values, batch(*values, producer_id=producer_id, epoch=0, sequence=sequence, timestamp=stamp)
+                    )
+                )
                 sequence += len(values)
             window = self._without_answer(window, await self._send(window))
             await asyncio.sleep(RETRY_SECONDS if window else self._draw.choice((0.0, 0.05, 0.5)))
@@ -169,7 +186,10 @@ class Producer:
                 self._history.acknowledge(written.values, answer[1], 0)
                 continue
             if answer is not None and answer[0] not in RETRIABLE and not kept:
-                raise Violation(f"{self._client.name}: the oldest batch without an answer, {written.values[0]!r}, is told {answer[0].name}")
+                raise Violation(
+                    f"{self._client.name}: the oldest batch without an answer, {written.values[0]!r}, is told "
+                    f"{answer[0].name}"
+                )
             kept.append(written)
         return kept
 
@@ -178,7 +198,13 @@ class PlainProducer:
     """Without a producer id: what has no answer is sent again as something new."""
 
     def __init__(
-        self, client: KafkaClient, name: str, place: Place, history: TimedHistory, draw: Random, goes_on: Callable[[], bool]
+        self,
+        client: KafkaClient,
+        name: str,
+        place: Place,
+        history: TimedHistory,
+        draw: Random,
+        goes_on: Callable[[], bool],
     ) -> None:
         self._client = client
         self._name = name.encode()
@@ -218,9 +244,16 @@ class Consumer:
     """It reads a partition from its start, over and over, and asks now and then where the partition ends."""
 
     def __init__(
-        self, client: KafkaClient, place: Place, history: TimedHistory, draw: Random, goes_on: Callable[[], bool],
-        written_to: Callable[[], int], *, is_committed: bool,
-    ) -> None:  # fmt: skip
+        self,
+        client: KafkaClient,
+        place: Place,
+        history: TimedHistory,
+        draw: Random,
+        goes_on: Callable[[], bool],
+        written_to: Callable[[], int],
+        *,
+        is_committed: bool,
+    ) -> None:
         self._client = client
         self._place = place
         self._history = history
@@ -285,11 +318,16 @@ class Consumer:
         if leader is None:
             await asyncio.sleep(RETRY_SECONDS)
             return
-        partition = FetchPartition(partition=self._place.partition, fetch_offset=self.offset, partition_max_bytes=FETCH_BYTES)
+        partition = FetchPartition(
+            partition=self._place.partition, fetch_offset=self.offset, partition_max_bytes=FETCH_BYTES
+        )
         request = FetchRequest(
-            max_wait_ms=WAIT_MS, min_bytes=1, max_bytes=FETCH_BYTES, isolation_level=int(self._is_committed),
+            max_wait_ms=WAIT_MS,
+            min_bytes=1,
+            max_bytes=FETCH_BYTES,
+            isolation_level=int(self._is_committed),
             topics=[FetchTopic(topic=self._place.topic, partitions=[partition])],
-        )  # fmt: skip
+        )
         answer = await self._client.ask(leader, request, FetchResponse, FETCH_VERSION)
         if answer.error_code is not ErrorCode.NONE or not answer.responses:
             raise Violation(f"{self._client.name} fetches, and is told {answer.error_code.name}")
@@ -297,7 +335,9 @@ class Consumer:
         if told.error_code in RETRIABLE:
             await asyncio.sleep(RETRY_SECONDS)
         elif told.error_code is not ErrorCode.NONE:
-            raise Violation(f"{self._client.name} reads {self._place} at {self.offset}, and is told {told.error_code.name}")
+            raise Violation(
+                f"{self._client.name} reads {self._place} at {self.offset}, and is told {told.error_code.name}"
+            )
         else:
             self._check_ends(told, leader)
             if told.records:
@@ -307,9 +347,18 @@ class Consumer:
         by = f"{self._client.name} through {leader[0]}"
         if told.high_watermark < 0 and not any(told.records or ()):
             return  # the partition is being opened
-        if not told.log_start_offset == LOG_START <= told.last_stable_offset <= told.high_watermark <= self._written_to():
+        if (
+            not told.log_start_offset
+            == LOG_START
+            <= told.last_stable_offset
+            <= told.high_watermark
+            <= self._written_to()
+        ):
             bounds = f"{told.log_start_offset}, {told.last_stable_offset}, {told.high_watermark}"
-            raise Violation(f"{self._place} has log start, stable end and end at {bounds} for {by}, and {self._written_to()} are written")
+            raise Violation(
+                f"{self._place} has log start, stable end and end at {bounds} for {by}, and {self._written_to()} are "
+                "written"
+            )
         self._history.check_stable(told.last_stable_offset, LOG_START, by)
 
     def _take(self, records: bytes, told: PartitionData, leader: Address) -> None:
@@ -333,9 +382,14 @@ class Searcher:
     """It asks for the first record of a time, or of a later one."""
 
     def __init__(
-        self, client: KafkaClient, place: Place, history: TimedHistory, draw: Random, goes_on: Callable[[], bool],
+        self,
+        client: KafkaClient,
+        place: Place,
+        history: TimedHistory,
+        draw: Random,
+        goes_on: Callable[[], bool],
         written_to: Callable[[], int],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._client = client
         self._place = place
         self._history = history
@@ -369,7 +423,7 @@ class Searcher:
 
 async def list_offset(
     client: KafkaClient, at: Address, place: Place, timestamp: int, *, is_committed: bool = False
-) -> ListOffsetsPartitionResponse:  # fmt: skip
+) -> ListOffsetsPartitionResponse:
     """Raises Lost."""
     partition = ListOffsetsPartition(partition_index=place.partition, timestamp=timestamp)
     topics = [ListOffsetsTopic(name=place.topic, partitions=[partition])]
@@ -392,11 +446,18 @@ def _end_of(records: bytes) -> int:
 class Committer:
     """It commits greater and greater offsets of a group that has no members, and asks for them.
 
-    A connection that is cut may bring its last request a moment later, behind one that went over another. No broker can tell.
+    A connection that is cut may bring its last request a moment later, behind one that went over another. No broker can
+    tell.
     """
 
     def __init__(
-        self, client: KafkaClient, group: str, place: Place, history: TimedHistory, draw: Random, goes_on: Callable[[], bool]
+        self,
+        client: KafkaClient,
+        group: str,
+        place: Place,
+        history: TimedHistory,
+        draw: Random,
+        goes_on: Callable[[], bool],
     ) -> None:
         self._client = client
         self._group = group
@@ -405,7 +466,9 @@ class Committer:
         self._draw = draw
         self._goes_on = goes_on
         self._tried = self._acknowledged = -1
-        self._cut: dict[int, float] = {}  # the commits whose connection was cut, and when: each may have landed behind the acknowledged one
+        self._cut: dict[
+            int, float
+        ] = {}  # the commits whose connection was cut, and when: each may have landed behind the acknowledged one
 
     async def run(self) -> None:
         while self._goes_on():
@@ -452,5 +515,7 @@ class Committer:
             raise Violation(f"{self._client.name} asks what {self._group} has committed, and is told {error.name}")
         self._history.counts["committed"] += 1
         if not acknowledged <= told <= self._tried and told not in self._cut:
-            raise Violation(f"{self._group} has committed {acknowledged} to {self._tried} of {self._place}, and is given {told}")
+            raise Violation(
+                f"{self._group} has committed {acknowledged} to {self._tried} of {self._place}, and is given {told}"
+            )
         return True

@@ -1,4 +1,5 @@
-"""A member of a classic group: it joins, is given partitions, goes on from their committed offsets, and commits how far it has come.
+"""A member of a classic group: it joins, is given partitions, goes on from their committed offsets, and commits how far
+it has come.
 
 join ──▶ sync ──▶ heartbeats, fetches and commits ──▶ told to rebalance, or fenced ──▶ joins again
 """
@@ -59,8 +60,15 @@ class _Over(Exception):
 
 class GroupMember:
     def __init__(
-        self, client: KafkaClient, group: str, topic: str, partitions: int, history: GroupHistory, draw: Random, goes_on: Callable[[], bool]
-    ) -> None:  # fmt: skip
+        self,
+        client: KafkaClient,
+        group: str,
+        topic: str,
+        partitions: int,
+        history: GroupHistory,
+        draw: Random,
+        goes_on: Callable[[], bool],
+    ) -> None:
         self._client = client
         self._group = group
         self._topic = topic
@@ -102,9 +110,13 @@ class GroupMember:
         protocols = [JoinGroupRequestProtocol(name=_PROTOCOL, metadata=subscription)]
         while True:
             joining = JoinGroupRequest(
-                group_id=self._group, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS, member_id=self._member_id,
-                protocol_type=CONSUMER_PROTOCOL, protocols=protocols,
-            )  # fmt: skip
+                group_id=self._group,
+                session_timeout_ms=SESSION_MS,
+                rebalance_timeout_ms=REBALANCE_MS,
+                member_id=self._member_id,
+                protocol_type=CONSUMER_PROTOCOL,
+                protocols=protocols,
+            )
             joined = await self._client.ask(await self._at(), joining, JoinGroupResponse, JOIN_VERSION)
             if joined.error_code is not ErrorCode.MEMBER_ID_REQUIRED:
                 break
@@ -119,7 +131,9 @@ class GroupMember:
             )
             for number, member in enumerate(members)
         ]
-        syncing = SyncGroupRequest(group_id=self._group, generation_id=self._generation, member_id=self._member_id, assignments=assignments)
+        syncing = SyncGroupRequest(
+            group_id=self._group, generation_id=self._generation, member_id=self._member_id, assignments=assignments
+        )
         synced = await self._client.ask(await self._at(), syncing, SyncGroupResponse, SYNC_VERSION)
         self._check(synced.error_code, "syncs")
         owned = sorted(read_parts(synced.assignment).partitions.get(self._topic, ()))
@@ -134,7 +148,10 @@ class GroupMember:
                 positions[partition] += self._draw.randint(0, 3)
                 await self._commit(partition, positions[partition])
             beat = HeartbeatRequest(group_id=self._group, generation_id=self._generation, member_id=self._member_id)
-            self._check((await self._client.ask(await self._at(), beat, HeartbeatResponse, HEARTBEAT_VERSION)).error_code, "beats")
+            self._check(
+                (await self._client.ask(await self._at(), beat, HeartbeatResponse, HEARTBEAT_VERSION)).error_code,
+                "beats",
+            )
             await asyncio.sleep(self._draw.choice((0.1, 0.5, 1.0)))
             if self._draw.random() < 0.03:
                 return
@@ -145,15 +162,17 @@ class GroupMember:
         self._check(error, "asks for an offset")
         if not acknowledged <= told <= self._history.tried.get(partition, -1):
             raise Violation(
-                f"{self._group} has committed {acknowledged} to {self._history.tried.get(partition, -1)} of partition {partition}: "
-                f"{self._client.name} is given {told}"
+                f"{self._group} has committed {acknowledged} to {self._history.tried.get(partition, -1)} of partition "
+                f"{partition}: {self._client.name} is given {told}"
             )
         return max(0, told)
 
     async def _commit(self, partition: int, offset: int) -> None:
         self._history.tried[partition] = max(offset, self._history.tried.get(partition, -1))
         at = await self._at()
-        error = await commit(self._client, at, self._group, self._topic, partition, offset, self._member_id, self._generation)
+        error = await commit(
+            self._client, at, self._group, self._topic, partition, offset, self._member_id, self._generation
+        )
         if error is not ErrorCode.NONE and error in RETRIABLE:
             return
         self._check(error, "commits")

@@ -9,7 +9,12 @@ from typing import Final, TypeVar
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.message import Message
 from kafka_sidecar.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from kafka_sidecar.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
+from kafka_sidecar.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from tests.simulation.fleets.network import Address, ClientEnd, Network
 from tests.simulation.history import Violation
 
@@ -22,11 +27,18 @@ R = TypeVar("R", bound=Message)
 
 RETRIABLE: Final = frozenset(
     {
-        ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR,
-        ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.UNSTABLE_OFFSET_COMMIT, ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
+        ErrorCode.KAFKA_STORAGE_ERROR,
     }
-)  # fmt: skip
+)
 
 
 class Lost(Exception):
@@ -50,8 +62,12 @@ class KafkaClient:
             raise Lost(f"{address[0]} did not answer")
         return answer
 
-    async def ask_in_order(self, address: Address, requests: Sequence[Message], response: type[R], version: int) -> list[R | None]:
-        """Over one connection: where it ends, what is behind does not go over another. None for each without an answer."""
+    async def ask_in_order(
+        self, address: Address, requests: Sequence[Message], response: type[R], version: int
+    ) -> list[R | None]:
+        """Over one connection: where it ends, what is behind does not go over another. None for each without an
+        answer.
+        """
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 end = await self._end(address)
@@ -61,7 +77,9 @@ class KafkaClient:
         asked = [asyncio.ensure_future(self._answer(address, end, one, response, version)) for one in requests]
         return await asyncio.gather(*asked)
 
-    async def _answer(self, address: Address, end: ClientEnd, request: Message, response: type[R], version: int) -> R | None:
+    async def _answer(
+        self, address: Address, end: ClientEnd, request: Message, response: type[R], version: int
+    ) -> R | None:
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 return await end.ask(request, response, version)
@@ -108,14 +126,18 @@ class KafkaClient:
         if told.error_code in RETRIABLE:
             return None
         if told.error_code is not ErrorCode.NONE or partition >= len(told.partitions):
-            raise Violation(f"{self.name} is told of {topic}: {told.error_code.name}, {len(told.partitions)} partitions")
+            raise Violation(
+                f"{self.name} is told of {topic}: {told.error_code.name}, {len(told.partitions)} partitions"
+            )
         found = next(one for one in told.partitions if one.partition_index == partition)
         if found.error_code is not ErrorCode.NONE:
             if found.error_code in RETRIABLE:
                 return None
             raise Violation(f"{self.name} is told of {topic}-{partition}: {found.error_code.name}")
         if found.leader_id not in self._nodes:  # librdkafka would take the partition for gone
-            raise Violation(f"{self.name} is told that {found.leader_id} leads {topic}-{partition}, and nothing of that node")
+            raise Violation(
+                f"{self.name} is told that {found.leader_id} leads {topic}-{partition}, and nothing of that node"
+            )
         return self._nodes[found.leader_id]
 
     async def coordinator(self, key: str, kind: int) -> Address | None:

@@ -48,7 +48,9 @@ class _Control(ControlServer):
 
 
 class _Peers(Peers):
-    def __init__(self, members: Mapping[str, Member], delay: Callable[[], float], clock: Callable[[], float], namespace: str) -> None:
+    def __init__(
+        self, members: Mapping[str, Member], delay: Callable[[], float], clock: Callable[[], float], namespace: str
+    ) -> None:
         super().__init__(clock, namespace)
         self._members = members
         self._delay = delay
@@ -75,9 +77,17 @@ class _Peers(Peers):
 
 class Member(Machine):
     def __init__(
-        self, loop: SimulatedLoop, conduct: DrawnConduct, cluster: Cluster, network: Network, members: dict[str, Member],
-        name: str, node: int, skew: float, on_failed: Callable[[str], None],
-    ) -> None:  # fmt: skip
+        self,
+        loop: SimulatedLoop,
+        conduct: DrawnConduct,
+        cluster: Cluster,
+        network: Network,
+        members: dict[str, Member],
+        name: str,
+        node: int,
+        skew: float,
+        on_failed: Callable[[str], None],
+    ) -> None:
         super().__init__(loop, name)
         self.control: Any = None
         self.sidecar: Sidecar
@@ -112,15 +122,19 @@ class Member(Machine):
         loop = self._loop
         client = SidecarsClient(self._cluster, life, DrawnCaller(self._conduct, life, self.context))
         admin = SidecarsAdmin(
-            self._cluster, AdminCaller(self._conduct, f"{life}/admin", self.context, lambda: loop.time() < self._without_admin_until)
-        )  # fmt: skip
+            self._cluster,
+            AdminCaller(self._conduct, f"{life}/admin", self.context, lambda: loop.time() < self._without_admin_until),
+        )
         around = Surroundings(
-            client=cast(PulsarClient, client), admin=cast(PulsarAdmin, admin), coordination_admin=cast(PulsarAdmin, admin),
-            clock=self._clock, new_id=lambda: f"{life}/{next(ids)}",
+            client=cast(PulsarClient, client),
+            admin=cast(PulsarAdmin, admin),
+            coordination_admin=cast(PulsarAdmin, admin),
+            clock=self._clock,
+            new_id=lambda: f"{life}/{next(ids)}",
             new_producer_id=lambda: (1_000 * next(ids) + life_number) * 100 + self._node + 1,
             peers=_Peers(self._members, self._network.delay, loop.time, self._config.kafka.namespace),
             control_server=lambda name, answers, further: _Control(self, name, answers, further),
-        )  # fmt: skip
+        )
         self.sidecar = Sidecar(self._config, around)
         try:
             await self.sidecar.start()

@@ -194,7 +194,9 @@ class ClientEnd:
         self._asked += 1
         answer: asyncio.Future[bytes] = self._network.loop.create_future()
         self._waiting[self._asked] = answer
-        frame = request_header(type(request), version, self._asked, "simulated") + b"".join(request.write_pieces(version, bytearray()))
+        frame = request_header(type(request), version, self._asked, "simulated") + b"".join(
+            request.write_pieces(version, bytearray())
+        )
         self._up.send(self.transport.arrive, _SIZE.pack(len(frame)) + frame)
         body = memoryview(await answer)
         at = _CORRELATION.size

@@ -66,7 +66,9 @@ class SidecarsAdmin(ClusterAdmin):
     async def logs(self, namespace: str) -> list[str]:
         await self._caller.ask()
         topics = [topic for topic in self._cluster.topics if topic.startswith(f"persistent://{namespace}/")]
-        found = [f"{topic}-partition-{number}" for topic in topics for number in range(len(self._cluster.topics[topic]))]
+        found = [
+            f"{topic}-partition-{number}" for topic in topics for number in range(len(self._cluster.topics[topic]))
+        ]
         await self._caller.hear()
         return found
 
@@ -78,7 +80,9 @@ class SidecarsAdmin(ClusterAdmin):
         await self._caller.hear()
         return found
 
-    async def create_topic(self, topic: str, partitions: int, properties: Mapping[str, str] = MappingProxyType({})) -> None:
+    async def create_topic(
+        self, topic: str, partitions: int, properties: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         await super().create_topic(topic, partitions)
         self._cluster.properties[topic] = dict(properties)
 
@@ -118,4 +122,7 @@ class SidecarsAdmin(ClusterAdmin):
 
     async def namespace_policies(self, namespace: str) -> dict[str, Any]:
         await self._caller.ask()
-        return {"retention_policies": {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}, "replication_clusters": ["standalone"]}
+        return {
+            "retention_policies": {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1},
+            "replication_clusters": ["standalone"],
+        }

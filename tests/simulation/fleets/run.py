@@ -59,7 +59,9 @@ class Run:
         self._is_busy = self._is_served = True
         self._failure: str | None = None
         self.struck: Counter[FaultKind] = Counter()
-        self._places = [Place(f"t{topic}", number) for topic in range(bounds.topics) for number in range(bounds.partitions)]
+        self._places = [
+            Place(f"t{topic}", number) for topic in range(bounds.topics) for number in range(bounds.partitions)
+        ]
         for topic in range(bounds.topics):
             self._cluster.create(f"persistent://{NAMESPACE}/t{topic}", bounds.partitions)
         self._group = GroupHistory()
@@ -69,11 +71,18 @@ class Run:
         questions, skew, members = self._new_conduct("questions"), chance.of("skew"), dict[str, Member]()
         self._members = [
             Member(
-                loop, questions, self._cluster, self._network, members, f"s{number}", number,
-                skew.choice((0.0, 0.5, -5.0, 60.0)), self._fail,
+                loop,
+                questions,
+                self._cluster,
+                self._network,
+                members,
+                f"s{number}",
+                number,
+                skew.choice((0.0, 0.5, -5.0, 60.0)),
+                self._fail,
             )
             for number in range(bounds.sidecars)
-        ]  # fmt: skip
+        ]
         self._clients: list[KafkaClient] = []
 
     @property
@@ -115,15 +124,23 @@ class Run:
         bounds, begin = self._plan.bounds, asyncio.create_task
         for number in range(bounds.producers):
             place, name = self._places[number % len(self._places)], f"producer {number}"
-            yield begin(Producer(self._client(name), place, self.histories[place], self._chance.of(name), self._works).run())
+            yield begin(
+                Producer(self._client(name), place, self.histories[place], self._chance.of(name), self._works).run()
+            )
         for number in range(bounds.plain):
             place, name = self._places[-1], f"plain{number}"
-            yield begin(PlainProducer(self._client(name), name, place, self.histories[place], self._chance.of(name), self._works).run())
+            yield begin(
+                PlainProducer(
+                    self._client(name), name, place, self.histories[place], self._chance.of(name), self._works
+                ).run()
+            )
         for number in range(bounds.transactional):
             name = f"x{number}"
             client, draw = self._client(name), self._chance.of(name)
             versions = SINCE_KIP_890 if number in bounds.since_kip_890 else BEFORE_KIP_890
-            yield begin(TransactionalProducer(client, name, self._places, self.histories, draw, self._works, versions).run())
+            yield begin(
+                TransactionalProducer(client, name, self._places, self.histories, draw, self._works, versions).run()
+            )
         for number in range(bounds.consumers):
             place, name = self._places[number % len(self._places)], f"consumer {number}"
             is_committed = bool(number % 2)
@@ -144,8 +161,14 @@ class Run:
         for number in range(bounds.members):
             name = f"member {number}"
             member = GroupMember(
-                self._client(name), "of members", "t0", bounds.partitions, self._group, self._chance.of(name), self._works
-            )  # fmt: skip
+                self._client(name),
+                "of members",
+                "t0",
+                bounds.partitions,
+                self._group,
+                self._chance.of(name),
+                self._works,
+            )
             yield begin(member.run())
         for number in range(bounds.groups):
             place, name = self._places[number % len(self._places)], f"g{number}"
@@ -162,7 +185,9 @@ class Run:
     def _consumer(self, name: str, place: Place, *, is_committed: bool) -> Consumer:
         history, draw = self.histories[place], self._chance.of(name)
         log = self._log_of(place)
-        return Consumer(self._client(name), place, history, draw, self._works, lambda: log.index + 1, is_committed=is_committed)
+        return Consumer(
+            self._client(name), place, history, draw, self._works, lambda: log.index + 1, is_committed=is_committed
+        )
 
     # --- faults
 
@@ -171,7 +196,10 @@ class Run:
         for fault in self._plan.faults:
             await asyncio.sleep(max(0.0, BEGIN + fault.at - self._loop.time()))
             self.struck[fault.kind] += 1
-            member, log = self._members[fault.place % len(self._members)], self._cluster.logs[fault.place % len(self._cluster.logs)]
+            member, log = (
+                self._members[fault.place % len(self._members)],
+                self._cluster.logs[fault.place % len(self._cluster.logs)],
+            )
             match fault.kind:
                 case FaultKind.CUT:
                     member.lose_connections()
@@ -231,7 +259,9 @@ class Run:
         for place in self._places:
             reference = fold(self._log_of(place).entries)
             for is_committed in (False, True):
-                reader = self._consumer(f"last reader of {place.topic}-{place.partition}, {is_committed}", place, is_committed=is_committed)
+                reader = self._consumer(
+                    f"last reader of {place.topic}-{place.partition}, {is_committed}", place, is_committed=is_committed
+                )
                 while reader.offset < reference.end:
                     if self._loop.time() > until:
                         raise Violation(f"{place} is read up to {reader.offset} of {reference.end}")
@@ -242,7 +272,10 @@ class Run:
                 await self._answered(reader.has_end, until)
             check(self.histories[place], reference, 0)
             markers = {
-                one.offset: one.max_timestamp for entry in self._log_of(place).entries for one in batches_of(entry) if one.is_control
+                one.offset: one.max_timestamp
+                for entry in self._log_of(place).entries
+                for one in batches_of(entry)
+                if one.is_control
             }
             self.histories[place].check_searches(reference.values, markers)
 

@@ -50,8 +50,16 @@ def test_a_planted_fault_is_found(name: str) -> None:
 def test_each_kind_of_client_is_answered() -> None:
     counts = run_plan(drawn(6)).counts
     assert {kind for kind, count in counts.items() if count} == {
-        "commit", "committed", "end", "end transaction", "fetch", "produce", "search", "share of a member", "start",
-    }  # fmt: skip
+        "commit",
+        "committed",
+        "end",
+        "end transaction",
+        "fetch",
+        "produce",
+        "search",
+        "share of a member",
+        "start",
+    }
 
 
 def test_the_same_plan_is_the_same_run() -> None:

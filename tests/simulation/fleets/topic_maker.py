@@ -29,7 +29,9 @@ _MAY_NOT_BE_KNOWN: Final = RETRIABLE | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 class TopicMaker:
-    def __init__(self, client: KafkaClient, topic: str, counts: Counter[str], draw: Random, goes_on: Callable[[], bool]) -> None:
+    def __init__(
+        self, client: KafkaClient, topic: str, counts: Counter[str], draw: Random, goes_on: Callable[[], bool]
+    ) -> None:
         self._client = client
         self._topic = topic
         self._counts = counts
@@ -66,7 +68,9 @@ class TopicMaker:
             self._first, self._acknowledged, self._made_at = self._next, -1, asyncio.get_running_loop().time()
             self._counts["make a topic"] += 1
         elif error not in RETRIABLE:
-            raise Violation(f"{self._client.name} makes {self._topic}, and is told {error.name}: {answer.topics[0].error_message}")
+            raise Violation(
+                f"{self._client.name} makes {self._topic}, and is told {error.name}: {answer.topics[0].error_message}"
+            )
 
     async def _delete(self) -> None:
         self._is_made = False  # nobody commits while it may be going
@@ -95,7 +99,9 @@ class TopicMaker:
         error = await commit(self._client, coordinator, _GROUP, self._topic, 0, offset)
         if error is ErrorCode.NONE:
             self._counts["commit of a new topic"] += 1
-            if begun >= self._made_at + KNOWN_SECONDS:  # until then a coordinator that was not told may take it for the earlier topic
+            if (
+                begun >= self._made_at + KNOWN_SECONDS
+            ):  # until then a coordinator that was not told may take it for the earlier topic
                 self._acknowledged = offset
         elif error not in _MAY_NOT_BE_KNOWN:
             raise Violation(f"{self._client.name} commits, and is told {error.name}")

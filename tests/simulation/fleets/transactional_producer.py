@@ -1,7 +1,7 @@
 """A transactional producer: it writes, commits offsets, and ends the transaction.
 
-Before KIP-890 it adds partitions and groups first, and keeps its epoch. Since then its batches and offsets add them, and each transaction
-has an epoch of its own.
+Before KIP-890 it adds partitions and groups first, and keeps its epoch. Since then its batches and offsets add them,
+and each transaction has an epoch of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from typing import Final, NamedTuple, TypeVar
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.message import Message
 from kafka_sidecar.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from kafka_sidecar.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, AddPartitionsToTxnTopic
+from kafka_sidecar.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
 from kafka_sidecar.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kafka_sidecar.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
@@ -54,9 +58,15 @@ SINCE_KIP_890: Final = Versions(12, 5, 5, adds_first=False)
 
 class TransactionalProducer:
     def __init__(
-        self, client: KafkaClient, name: str, places: Sequence[Place], histories: Mapping[Place, TimedHistory], draw: Random,
-        goes_on: Callable[[], bool], versions: Versions,
-    ) -> None:  # fmt: skip
+        self,
+        client: KafkaClient,
+        name: str,
+        places: Sequence[Place],
+        histories: Mapping[Place, TimedHistory],
+        draw: Random,
+        goes_on: Callable[[], bool],
+        versions: Versions,
+    ) -> None:
         self._client = client
         self._versions = versions
         self._name = name
@@ -89,8 +99,12 @@ class TransactionalProducer:
 
     async def _begin(self) -> None:
         """A new epoch: what its predecessor has left open is aborted."""
-        request = InitProducerIdRequest(transactional_id=self._name, transaction_timeout_ms=TIMEOUT_MS, producer_id=-1, producer_epoch=-1)
-        told = await self._coordinated(TRANSACTION, request, InitProducerIdResponse, INIT_VERSION, lambda answer: answer.error_code)
+        request = InitProducerIdRequest(
+            transactional_id=self._name, transaction_timeout_ms=TIMEOUT_MS, producer_id=-1, producer_epoch=-1
+        )
+        told = await self._coordinated(
+            TRANSACTION, request, InitProducerIdResponse, INIT_VERSION, lambda answer: answer.error_code
+        )
         if told.producer_id == self._producer_id and told.producer_epoch <= self._epoch:
             raise Violation(f"{self._name} had epoch {self._epoch}, and gets {told.producer_epoch}")
         self._producer_id, self._epoch = told.producer_id, told.producer_epoch
@@ -113,7 +127,14 @@ class TransactionalProducer:
         self._sequences[place] = sequence + 1
         value = b"t%s.%d/%d" % (self._name.encode(), self._transactions, number)
         stamp = self._histories[place].stamp([value], self._draw)
-        data = batch(value, producer_id=self._producer_id, epoch=self._epoch, sequence=sequence, transactional=True, timestamp=stamp)
+        data = batch(
+            value,
+            producer_id=self._producer_id,
+            epoch=self._epoch,
+            sequence=sequence,
+            transactional=True,
+            timestamp=stamp,
+        )
         return Written([value], data)
 
     async def _add(self, places: Sequence[Place]) -> None:
@@ -121,10 +142,13 @@ class TransactionalProducer:
         for place in places:
             topics.setdefault(place.topic, []).append(place.partition)
         request = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=self._name, v3_and_below_producer_id=self._producer_id,
+            v3_and_below_transactional_id=self._name,
+            v3_and_below_producer_id=self._producer_id,
             v3_and_below_producer_epoch=self._epoch,
-            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=numbers) for topic, numbers in topics.items()],
-        )  # fmt: skip
+            v3_and_below_topics=[
+                AddPartitionsToTxnTopic(name=topic, partitions=numbers) for topic, numbers in topics.items()
+            ],
+        )
 
         def error_of(answer: AddPartitionsToTxnResponse) -> ErrorCode:
             results = [one for topic in answer.results_by_topic_v3_and_below for one in topic.results_by_partition]
@@ -142,14 +166,22 @@ class TransactionalProducer:
                 leader = None
             if leader is not None:
                 history.counts["produce"] += len(window)
-                told = await send(self._client, leader, place, [written.data for written in window], self._name, self._versions.produce)
+                told = await send(
+                    self._client,
+                    leader,
+                    place,
+                    [written.data for written in window],
+                    self._name,
+                    self._versions.produce,
+                )
                 kept: list[Written] = []
                 for written, answer in zip(window, told, strict=True):
                     if answer is not None and answer[0] is ErrorCode.NONE:
                         history.acknowledge(written.values, answer[1], 0)
                     elif answer is not None and answer[0] not in RETRIABLE and not kept:
                         raise Violation(
-                            f"{self._name}: the oldest batch without an answer, {written.values[0]!r}, is told {answer[0].name}"
+                            f"{self._name}: the oldest batch without an answer, {written.values[0]!r}, is told "
+                            f"{answer[0].name}"
                         )
                     else:
                         kept.append(written)
@@ -160,15 +192,25 @@ class TransactionalProducer:
     async def _commit_offset(self) -> None:
         if self._versions.adds_first:
             added = AddOffsetsToTxnRequest(
-                transactional_id=self._name, producer_id=self._producer_id, producer_epoch=self._epoch, group_id=self._group
+                transactional_id=self._name,
+                producer_id=self._producer_id,
+                producer_epoch=self._epoch,
+                group_id=self._group,
             )
-            await self._coordinated(TRANSACTION, added, AddOffsetsToTxnResponse, ADD_VERSION, lambda answer: answer.error_code)
+            await self._coordinated(
+                TRANSACTION, added, AddOffsetsToTxnResponse, ADD_VERSION, lambda answer: answer.error_code
+            )
         place = self._places[0]
-        partition = TxnOffsetCommitRequestPartition(partition_index=place.partition, committed_offset=self._transactions)
+        partition = TxnOffsetCommitRequestPartition(
+            partition_index=place.partition, committed_offset=self._transactions
+        )
         request = TxnOffsetCommitRequest(
-            transactional_id=self._name, group_id=self._group, producer_id=self._producer_id, producer_epoch=self._epoch,
+            transactional_id=self._name,
+            group_id=self._group,
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
             topics=[TxnOffsetCommitRequestTopic(name=place.topic, partitions=[partition])],
-        )  # fmt: skip
+        )
 
         def error_of(answer: TxnOffsetCommitResponse) -> ErrorCode:
             return answer.topics[0].partitions[0].error_code
@@ -182,8 +224,12 @@ class TransactionalProducer:
 
     async def _end(self, *, committed: bool) -> None:
         self._decide(committed=committed)
-        request = EndTxnRequest(transactional_id=self._name, producer_id=self._producer_id, producer_epoch=self._epoch, committed=committed)
-        told = await self._coordinated(TRANSACTION, request, EndTxnResponse, self._versions.end, lambda answer: answer.error_code)
+        request = EndTxnRequest(
+            transactional_id=self._name, producer_id=self._producer_id, producer_epoch=self._epoch, committed=committed
+        )
+        told = await self._coordinated(
+            TRANSACTION, request, EndTxnResponse, self._versions.end, lambda answer: answer.error_code
+        )
         if not self._versions.adds_first:
             if (told.producer_id, told.producer_epoch) == (self._producer_id, self._epoch):
                 raise Violation(f"{self._name} has ended a transaction, and goes on with epoch {self._epoch}")
@@ -211,7 +257,7 @@ class TransactionalProducer:
 
     async def _coordinated(
         self, kind: int, request: Message, response: type[R], version: int, error_of: Callable[[R], ErrorCode]
-    ) -> R:  # fmt: skip
+    ) -> R:
         key = self._name if kind == TRANSACTION else self._group
         while True:
             try:

@@ -1,4 +1,6 @@
-"""Configs as the three APIs about them need it: which resource is meant, and changing a topic's (ConfigAdminManager)."""
+"""Configs as the three APIs about them need it: which resource is meant, and changing a topic's
+(ConfigAdminManager).
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ def topic_of(services: Services, resource_type: int, resource_name: str) -> Topi
             check_node(services, resource_name)
         return None
     if resource_type != TOPIC:
-        raise NotAResource(ErrorCode.INVALID_REQUEST, f"resources of type {resource_type} have no configs here: topics and brokers have")
+        raise NotAResource(
+            ErrorCode.INVALID_REQUEST,
+            f"resources of type {resource_type} have no configs here: topics and brokers have",
+        )
     try:
         name = services.catalog.names.parse(resource_name)
     except InvalidTopicName as error:
@@ -49,13 +54,17 @@ def topic_of(services: Services, resource_type: int, resource_name: str) -> Topi
 
 def check_node(services: Services, resource_name: str) -> None:
     if resource_name != str(services.config.own_node_id):
-        raise NotAResource(ErrorCode.INVALID_REQUEST, f"this is node {services.config.own_node_id}, ask node {resource_name!r} itself")
+        raise NotAResource(
+            ErrorCode.INVALID_REQUEST, f"this is node {services.config.own_node_id}, ask node {resource_name!r} itself"
+        )
 
 
 class Alteration:
     """What a request asks to be changed of one resource."""
 
-    def __init__(self, resource_type: int, resource_name: str, operations: Sequence[tuple[str, Operation, str | None]]) -> None:
+    def __init__(
+        self, resource_type: int, resource_name: str, operations: Sequence[tuple[str, Operation, str | None]]
+    ) -> None:
         self.resource = (resource_type, resource_name)
         self.operations = operations
 
@@ -66,7 +75,9 @@ class Alteration:
         again = [name for name, times in Counter(name for name, _, _ in self.operations).items() if times > 1]
         if again:
             raise NotAResource(ErrorCode.INVALID_REQUEST, f"due to duplicate config keys: {', '.join(again)}")
-        nulls = [name for name, operation, value in self.operations if value is None and operation is not Operation.DELETE]
+        nulls = [
+            name for name, operation, value in self.operations if value is None and operation is not Operation.DELETE
+        ]
         if nulls:
             raise NotAResource(ErrorCode.INVALID_REQUEST, f"null value not supported for: {', '.join(nulls)}")
 
@@ -75,17 +86,31 @@ Operations = Sequence[tuple[str, Operation, str | None]]
 
 
 async def alter_all(
-    services: Services, alterations: Sequence[Alteration], before: Callable[[Alteration, TopicSettings], Operations], *, validate_only: bool
+    services: Services,
+    alterations: Sequence[Alteration],
+    before: Callable[[Alteration, TopicSettings], Operations],
+    *,
+    validate_only: bool,
 ) -> list[tuple[ErrorCode, str | None]]:
-    """Change what the alterations say, unless it is only asked whether that could be done. `before`: what is done to a topic first."""
+    """Change what the alterations say, unless it is only asked whether that could be done. `before`: what is done to a
+    topic first.
+    """
     times = Counter(one.resource for one in alterations)
     return await asyncio.gather(
-        *(_alter(services, one, partial(before, one), twice=times[one.resource] > 1, validate_only=validate_only) for one in alterations)
+        *(
+            _alter(services, one, partial(before, one), twice=times[one.resource] > 1, validate_only=validate_only)
+            for one in alterations
+        )
     )
 
 
 async def _alter(
-    services: Services, alteration: Alteration, before: Callable[[TopicSettings], Operations], *, twice: bool, validate_only: bool
+    services: Services,
+    alteration: Alteration,
+    before: Callable[[TopicSettings], Operations],
+    *,
+    twice: bool,
+    validate_only: bool,
 ) -> tuple[ErrorCode, str | None]:
     name = None
     try:
@@ -96,13 +121,21 @@ async def _alter(
             return ErrorCode.NONE, None
         name = topic_of(services, *alteration.resource)
         if name is None and all(operation is Operation.DELETE for _, operation, _ in alteration.operations):
-            return ErrorCode.NONE, None  # nothing of it is set: kafka-reassign-partitions takes throttles back in the end
+            return (
+                ErrorCode.NONE,
+                None,
+            )  # nothing of it is set: kafka-reassign-partitions takes throttles back in the end
         if name is None:
             names = ", ".join(name for name, operation, _ in alteration.operations if operation is not Operation.DELETE)
-            return ErrorCode.INVALID_REQUEST, f"The sidecar reads these settings when it starts, and clients can't change them: {names}"
+            return (
+                ErrorCode.INVALID_REQUEST,
+                f"The sidecar reads these settings when it starts, and clients can't change them: {names}",
+            )
         if name.internal:
             return ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name.local} is internal: its settings are the sidecar's"
-        await services.configs.alter(name, lambda settings: [*before(settings), *alteration.operations], validate_only=validate_only)
+        await services.configs.alter(
+            name, lambda settings: [*before(settings), *alteration.operations], validate_only=validate_only
+        )
     except NotAResource as refused:
         return refused.code, str(refused)
     except NotAllowed as refused:

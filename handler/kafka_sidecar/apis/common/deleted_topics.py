@@ -29,10 +29,11 @@ NAMED: Final = 10
 
 
 async def forget_everywhere(services: Services, topics: Mapping[str, uuid.UUID | None]) -> None:
-    """No sidecar serves the topics any more, and the offsets that groups have committed of them go, wherever the groups are coordinated.
+    """No sidecar serves the topics any more, and the offsets that groups have committed of them go, wherever the groups
+    are coordinated.
 
-    A sidecar that can't be reached sees for itself that the topic is gone, a moment later. The topic's id in the commits shows that they
-    are of another.
+    A sidecar that can't be reached sees for itself that the topic is gone, a moment later. The topic's id in the
+    commits shows that they are of another.
     """
     services.groups.coordinator.forget_topics(topics)
     await asyncio.gather(services.groups.coordinator.forget_offsets(topics), _tell_others(services, topics))
@@ -43,7 +44,11 @@ async def _tell_others(services: Services, topics: Mapping[str, uuid.UUID | None
     try:
         others = [other for other in await services.groups.leaders.known_others() if other.control]
     except PulsarError as error:
-        log.warning("no other sidecar was told of deleted topics (%s): offsets that groups have committed of them stay: %s", names, error)
+        log.warning(
+            "no other sidecar was told of deleted topics (%s): offsets that groups have committed of them stay: %s",
+            names,
+            error,
+        )
         return
     in_full = {services.names.parse(topic).pulsar: topic_id for topic, topic_id in topics.items()}
     until = services.clock() + MOST_TELL_SECONDS
@@ -62,11 +67,15 @@ async def _tell_others(services: Services, topics: Mapping[str, uuid.UUID | None
     await gathered(tell_one_after_the_other() for _ in range(TOLD_TOGETHER))
     if unreached:
         listed = "; ".join(unreached[:NAMED])
-        log.warning("%d of %d sidecars may not know yet of deleted topics (%s): %s", len(unreached), len(others), names, listed)
+        log.warning(
+            "%d of %d sidecars may not know yet of deleted topics (%s): %s", len(unreached), len(others), names, listed
+        )
 
 
 async def forget_here(services: Services, topics: Mapping[str, uuid.UUID | None]) -> None:
-    """Another sidecar has deleted them; they are named in full. Consumers of this one are not given their records any more."""
+    """Another sidecar has deleted them; they are named in full. Consumers of this one are not given their records any
+    more.
+    """
     pace, deleted = Pace(), set[str]()
     for topic in topics:
         with contextlib.suppress(InvalidTopicName):

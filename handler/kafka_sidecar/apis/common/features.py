@@ -1,7 +1,8 @@
-"""The features of a Kafka cluster and their levels (KIP-584), as ApiVersions tells them and UpdateFeatures looks at them.
+"""The features of a Kafka cluster and their levels (KIP-584), as ApiVersions tells them and UpdateFeatures looks at
+them.
 
-All levels are fixed: they are what this release does. Features of Kafka that are not here (share groups, streams groups, a quorum of
-controllers that changes) are left out.
+All levels are fixed: they are what this release does. Features of Kafka that are not here (share groups, streams
+groups, a quorum of controllers that changes) are left out.
 """
 
 from __future__ import annotations

@@ -34,7 +34,10 @@ async def open_on_new_leaders(services: Services) -> None:
         if new_leader is not None:
             new_leaders.setdefault(new_leader, []).append(partition)
     await asyncio.gather(
-        *(_open_on_new_leader(services, new_leader, partitions[:MOST_PARTITIONS]) for new_leader, partitions in new_leaders.items())
+        *(
+            _open_on_new_leader(services, new_leader, partitions[:MOST_PARTITIONS])
+            for new_leader, partitions in new_leaders.items()
+        )
     )
 
 
@@ -43,7 +46,11 @@ async def _open_on_new_leader(services: Services, new_leader: SidecarInfo, parti
         async with asyncio.timeout(WARM_SECONDS):
             await services.peers.warm(new_leader.control, new_leader.name, partitions)
     except (PeerUnavailable, TimeoutError) as error:
-        log.info("sidecar %d opens what it leads when clients come: %s", new_leader.node_id, str(error) or "no answer in time")
+        log.info(
+            "sidecar %d opens what it leads when clients come: %s",
+            new_leader.node_id,
+            str(error) or "no answer in time",
+        )
 
 
 def _new_leader(services: Services, partition: str) -> SidecarInfo | None:

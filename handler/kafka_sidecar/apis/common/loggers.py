@@ -14,7 +14,15 @@ class NotAllowed(Exception):
 
 def describe_loggers() -> list[Config]:
     return [
-        Config(name, level, ConfigType.STRING, ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG, level, False, "The level of a logger.")
+        Config(
+            name,
+            level,
+            ConfigType.STRING,
+            ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+            level,
+            False,
+            "The level of a logger.",
+        )
         for name, level in loggers().items()
     ]
 
@@ -32,7 +40,8 @@ def alter_loggers(operations: Sequence[tuple[str, Operation, str | None]], *, va
         if operation is Operation.SET and level not in LEVELS:
             valid = ", ".join(LEVELS)
             raise InvalidConfig(
-                f"Cannot set the log level of {name} to {level} as it is not a supported log level. Valid log levels are {valid}"
+                f"Cannot set the log level of {name} to {level} as it is not a supported log level. Valid log levels "
+                f"are {valid}"
             )
     if not validate_only:
         for name, operation, level in operations:

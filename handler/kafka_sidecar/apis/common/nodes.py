@@ -1,7 +1,7 @@
 """The nodes of the cluster as clients see it, who leads what, and which replicas a client may ask for.
 
-Replication is Pulsar's. A node is a sidecar that is alive; any may serve any partition, so an assignment that names live
-nodes is one that holds already.
+Replication is Pulsar's. A node is a sidecar that is alive; any may serve any partition, so an assignment that names
+live nodes is one that holds already.
 """
 
 from __future__ import annotations
@@ -35,16 +35,19 @@ def live_nodes(services: Services) -> set[int]:
 
 
 def nodes(services: Services, client: Client) -> list[Node]:
-    """All advertised nodes, at their addresses for the listener that the client came to, without those that have none there."""
+    """All advertised nodes, at their addresses for the listener that the client came to, without those that have none
+    there.
+    """
     return _reachable(services, client, services.fleet.view.nodes)
 
 
 def nodes_for_leaders(services: Services, client: Client, view: View) -> list[Node]:
     """The same, with the leaders of partitions.
 
-    A librdkafka drops every node that such an answer does not name. Of a partition that it knows to be led there it says for up to five
-    minutes (topic.metadata.refresh.interval.ms) that there is none, and asks nobody. So its answer names nodes too that were there a moment
-    ago. Java's clients ask again. Its admin client gets no such nodes: it asks every node for groups, and fails if one does not answer.
+    A librdkafka drops every node that such an answer does not name. Of a partition that it knows to be led there it
+    says for up to five minutes (topic.metadata.refresh.interval.ms) that there is none, and asks nobody. So its answer
+    names nodes too that were there a moment ago. Java's clients ask again. Its admin client gets no such nodes: it asks
+    every node for groups, and fails if one does not answer.
     """
     if not _KEEPS_LEADERS.match(client.software):
         return _reachable(services, client, view.nodes)
@@ -87,7 +90,11 @@ def is_advertised(services: Services, client: Client, member: Member) -> bool:
 
 def controller(services: Services) -> int:
     """Any may be asked, so each names itself, as a broker of KRaft names any; one that leaves names another."""
-    return services.fleet.view.leadership.members[0].node_id if services.fleet.leads_nothing else services.fleet.own.node_id
+    return (
+        services.fleet.view.leadership.members[0].node_id
+        if services.fleet.leads_nothing
+        else services.fleet.own.node_id
+    )
 
 
 class Replicas(NamedTuple):
@@ -99,10 +106,14 @@ class Replicas(NamedTuple):
 
 
 def replicas(services: Services, client: Client, view: View, topic: Topic) -> list[Replicas]:
-    """Of all partitions. A leader that a client can't reach is shown as Kafka does it (MetadataCache.getPartitionMetadata)."""
+    """Of all partitions. A leader that a client can't reach is shown as Kafka does it
+    (MetadataCache.getPartitionMetadata).
+    """
     hidden = {member.node_id for member in view.nodes if not is_advertised(services, client, member)}
     return [
-        Replicas(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER, ids) if ids[0] in hidden else Replicas(ErrorCode.NONE, ids[0], ids)
+        Replicas(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER, ids)
+        if ids[0] in hidden
+        else Replicas(ErrorCode.NONE, ids[0], ids)
         for ids in view.leadership.replicas(topic.name.pulsar, topic.partitions)
     ]
 
@@ -119,4 +130,6 @@ def check_assignments(services: Services, assignments: Sequence[Sequence[int]]) 
             raise NotAssignable("the manual partition assignment has partitions of different replication factors")
         unknown = sorted(set(replicas) - live)
         if unknown:
-            raise NotAssignable(f"the manual partition assignment includes broker {unknown[0]}, and there is none of that id")
+            raise NotAssignable(
+                f"the manual partition assignment includes broker {unknown[0]}, and there is none of that id"
+            )

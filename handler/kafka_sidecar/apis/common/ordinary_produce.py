@@ -1,11 +1,12 @@
 """The ordinary Produce request: every batch of it is the next of its producer in an open partition.
 
-    frame ── read_produce_frame ──▶ every batch: ResolvedPartitions, read_ordinary, Partition.is_next ──▶ append_next … ──▶ answer
-                    │                                          │
-                    └────────────── anything else ─────────────┴──▶ a00_produce, which knows every refusal
+frame ── read_produce_frame ──▶ every batch: ResolvedPartitions, read_ordinary, Partition.is_next ──▶ append_next … ──▶
+                │                                          │                                           answer
+                └────────────── anything else ─────────────┴──▶ a00_produce, which knows every refusal
 
-All batches are looked at before the first is sent. So a request goes this way as a whole, or nothing of it has been done when
-the other begins with it. Both ways make the same appends, and what happens to an append after its SEND knows no two ways.
+All batches are looked at before the first is sent. So a request goes this way as a whole, or nothing of it has been
+done when the other begins with it. Both ways make the same appends, and what happens to an append after its SEND knows
+no two ways.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _SECONDS: Final = metrics.REQUEST_SECONDS.of("Produce")
 
 
 class OrdinaryProduce(Promise[Response]):
-    """The request as its connection keeps it (`api.BegunRequest`) while its batches are on their way, and the promise of its response."""
+    """The request as its connection keeps it (`api.BegunRequest`) while its batches are on their way, and the promise
+    of its response.
+    """
 
     __slots__ = ("_appends", "_client", "_clock", "_left", "_partitions", "_requested", "_results")
 
@@ -83,7 +86,9 @@ class OrdinaryProduce(Promise[Response]):
     def _failed(self, batch_index: int, error: ErrorCode) -> None:
         append = self._appends[batch_index]
         subject = self._requested.batches[batch_index][:2]
-        noted = self._client.refused.note(subject, append.producer_id, append.epoch, append.first_sequence, error, self._clock())
+        noted = self._client.refused.note(
+            subject, append.producer_id, append.epoch, append.first_sequence, error, self._clock()
+        )
         if not noted or not self._requested.acks:
             self._client.abort()  # the only way to tell a client that wants no answer
 
@@ -113,7 +118,11 @@ def begin_ordinary(services: Services, client: Client, frame: memoryview) -> Ord
         if not partition.is_next(end - begin, producer_id, epoch, first_sequence, now):
             return None
         data = bytearray(frame[begin:end])  # it gets its offset in place, when it is read
-        appends.append(Append(data, offset_count, max_timestamp, producer_id, epoch, first_sequence, deadline, request, len(appends)))
+        appends.append(
+            Append(
+                data, offset_count, max_timestamp, producer_id, epoch, first_sequence, deadline, request, len(appends)
+            )
+        )
         partitions.append(partition)
     if len(partitions) > 1 and len(set(partitions)) < len(partitions):
         return None  # the second batch of a partition has to follow the first

@@ -24,12 +24,13 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
-# A commit waits for so long to learn whether its topics are there. Pulsar answers that in milliseconds, and heartbeats may
-# stand behind it.
+# A commit waits for so long to learn whether its topics are there. Pulsar answers that in milliseconds, and heartbeats
+# may stand behind it.
 LEARN_SECONDS: Final = 2.0
 # A topic that was looked at so lately is not looked up again.
 JUST_NOW_SECONDS: Final = 1.0
-# Topics of a listing that are looked up side by side, as many as the admin client has connections: more would begin in one turn.
+# Topics of a listing that are looked up side by side, as many as the admin client has connections: more would begin in
+# one turn.
 AT_ONCE: Final = 16
 # Of a topic that is listed: it was deleted meanwhile, or is not to be seen.
 GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -94,7 +95,10 @@ def committed_offsets(
             at = (requested.canonical, partition.partition_index)
             if services.catalog.may_have(requested.topic, partition.partition_index):
                 offsets[at] = CommittedOffset(
-                    partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or "", topic_id
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    partition.committed_metadata or "",
+                    topic_id,
                 )
             else:
                 refused[at] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -122,7 +126,9 @@ async def _look_up(catalog: Catalog, name: TopicName) -> Topic:
     return catalog.known(name, JUST_NOW_SECONDS) or await catalog.look_at(name)
 
 
-async def listed(services: Services, call: Call, late: ErrorCode = LATE_TOPIC) -> list[tuple[TopicName, Topic | ErrorCode]]:
+async def listed(
+    services: Services, call: Call, late: ErrorCode = LATE_TOPIC
+) -> list[tuple[TopicName, Topic | ErrorCode]]:
     """All topics, also those that can't be described now: a list without them would say that they are gone.
 
     Those that are in use here are described again; the others are as the catalogue has them.
@@ -142,7 +148,9 @@ async def listed(services: Services, call: Call, late: ErrorCode = LATE_TOPIC) -
     unknown = [name for name in names if name not in found]
     for begin in range(0, len(unknown), AT_ONCE):
         part = unknown[begin : begin + AT_ONCE]
-        found.update(zip(part, await asyncio.gather(*(find(services, call, name, late=late) for name in part)), strict=True))
+        found.update(
+            zip(part, await asyncio.gather(*(find(services, call, name, late=late) for name in part)), strict=True)
+        )
     return [(name, found[name]) for name in names if found[name] not in GONE]
 
 
@@ -157,7 +165,9 @@ async def existing(services: Services, call: Call, name: str) -> Topic | ErrorCo
 async def find(
     services: Services, call: Call, name: TopicName, *, create_partitions: int = 0, late: ErrorCode = LATE_TOPIC
 ) -> Topic | ErrorCode:
-    """The topic, made when it is missing and `create_partitions` says so; else why not. `late` where Pulsar is, and it is not known."""
+    """The topic, made when it is missing and `create_partitions` says so; else why not. `late` where Pulsar is, and it
+    is not known.
+    """
     known = services.catalog.remembered(name)
     try:
         found = await in_time(call, services.catalog.find(name), None)

@@ -49,7 +49,10 @@ async def fan_out(services: Services, call: Call, parts: Parts[Part, Item], want
     for number, leader in enumerate(leaders):
         numbers_of.setdefault(leader, []).append(number)
     answers = await asyncio.gather(
-        *(_of_leader(services, call, parts, leader, [wanted[number] for number in numbers]) for leader, numbers in numbers_of.items())
+        *(
+            _of_leader(services, call, parts, leader, [wanted[number] for number in numbers])
+            for leader, numbers in numbers_of.items()
+        )
     )
     items: dict[int, Item] = {}
     for numbers, answer in zip(numbers_of.values(), answers, strict=True):
@@ -68,9 +71,15 @@ async def _leader(services: Services, kind: Coordinated, key: str) -> SidecarInf
 
 
 async def _of_leader(
-    services: Services, call: Call, parts: Parts[Part, Item], leader: SidecarInfo | ErrorCode | None, wanted: Sequence[Part]
+    services: Services,
+    call: Call,
+    parts: Parts[Part, Item],
+    leader: SidecarInfo | ErrorCode | None,
+    wanted: Sequence[Part],
 ) -> Sequence[Item]:
-    return await _in_time(call, parts, _ask(services, call, parts, leader, wanted), [parts.refuse(part, LATE_GROUP) for part in wanted])
+    return await _in_time(
+        call, parts, _ask(services, call, parts, leader, wanted), [parts.refuse(part, LATE_GROUP) for part in wanted]
+    )
 
 
 async def _in_time(call: Call, parts: Parts[Part, Item], work: Awaitable[T], late: L) -> T | L:
@@ -85,7 +94,11 @@ async def _here(services: Services, call: Call, parts: Parts[Part, Item], wanted
 
 
 async def _ask(
-    services: Services, call: Call, parts: Parts[Part, Item], leader: SidecarInfo | ErrorCode | None, wanted: Sequence[Part]
+    services: Services,
+    call: Call,
+    parts: Parts[Part, Item],
+    leader: SidecarInfo | ErrorCode | None,
+    wanted: Sequence[Part],
 ) -> Sequence[Item]:
     if leader is None:
         return await _here(services, call, parts, wanted)

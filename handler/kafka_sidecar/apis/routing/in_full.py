@@ -1,6 +1,7 @@
 """Requests to the coordinator of a sidecar that has another `kafka.namespace`: a short name means another topic there.
 
-So what is passed on names topics in full, as every release understands it, and the answer gets the names that the client knows.
+So what is passed on names topics in full, as every release understands it, and the answer gets the names that the
+client knows.
 """
 
 from __future__ import annotations
@@ -87,7 +88,9 @@ def exchange(request: Message, version: int, own: TopicNames, theirs: TopicNames
     response = ANSWERS.get(type(request))
     if response is None:
         return None
-    asked: dict[tuple[str, str], list[str]] = {}  # by subject and the name that is passed on: several may ask for a topic
+    asked: dict[
+        tuple[str, str], list[str]
+    ] = {}  # by subject and the name that is passed on: several may ask for a topic
     subject = ""
     said: dict[str, str] = {}  # what the other may repeat in a sentence
 

@@ -1,14 +1,15 @@
 """What members of classic groups say to each other, where sidecars of several `kafka.namespace` share the groups.
 
-Subscriptions and assignments are bytes that name topics, and `orders` is another topic for members at another sidecar. So the sidecar of
-a client writes short names in full in what its client says. The bytes of a coordinator, of whichever release, are the same for all.
+Subscriptions and assignments are bytes that name topics, and `orders` is another topic for members at another sidecar.
+So the sidecar of a client writes short names in full in what its client says. The bytes of a coordinator, of whichever
+release, are the same for all.
 
     client ──▶ short names in full, where namespaces share groups ──▶ coordinator
     client ◀── full names in the form that the client has used ◀── coordinator
 
-Sidecars learn at different times that namespaces share the groups. A sidecar that does not know it yet translates what its client gets
-all the same, for another sidecar may know it. Where a member has written a short name, its sidecar did not know it, or is of 0.2. The
-short name stays as it is.
+Sidecars learn at different times that namespaces share the groups. A sidecar that does not know it yet translates what
+its client gets all the same, for another sidecar may know it. Where a member has written a short name, its sidecar did
+not know it, or is of 0.2. The short name stays as it is.
 """
 
 from __future__ import annotations
@@ -77,19 +78,27 @@ def syncing_in_full(handle: SyncHandler) -> SyncHandler:
         except CoordinatorError as refused:
             return SyncGroupResponse(error_code=refused.error)
         if answer.protocol_type in (None, CONSUMER_PROTOCOL) and (joined.forms or _FULL in answer.assignment):
-            answer.assignment = await in_a_thread(partial(renamed_parts, answer.assignment, partial(_in_own, own, joined.forms)))
+            answer.assignment = await in_a_thread(
+                partial(renamed_parts, answer.assignment, partial(_in_own, own, joined.forms))
+            )
         return answer
 
     return in_full
 
 
-async def described_in_own(services: Services, call: Call, groups: Sequence[DescribedGroup]) -> Sequence[DescribedGroup]:
-    said = (words for group in groups for one in group.members for words in (one.member_metadata, one.member_assignment))
+async def described_in_own(
+    services: Services, call: Call, groups: Sequence[DescribedGroup]
+) -> Sequence[DescribedGroup]:
+    said = (
+        words for group in groups for one in group.members for words in (one.member_metadata, one.member_assignment)
+    )
     is_translated = not call.forwarded and (services.names_in_full or any(_FULL in words for words in said))
     return await in_a_thread(partial(_described, groups, services.names)) if is_translated else groups
 
 
-def _join_in_full(call: Call, request: JoinGroupRequest, own: TopicNames, forms: dict[str, str]) -> tuple[Call, JoinGroupRequest]:
+def _join_in_full(
+    call: Call, request: JoinGroupRequest, own: TopicNames, forms: dict[str, str]
+) -> tuple[Call, JoinGroupRequest]:
     copy = copied(request, call.version)
     for protocol in copy.protocols:
         protocol.metadata = renamed_subscription(protocol.metadata, partial(_in_full, own, forms))
@@ -120,7 +129,7 @@ def _noted_in_own(own: TopicNames, forms: Forms, short: set[str], name: str) -> 
 
 def _sync_in_full(
     call: Call, request: SyncGroupRequest, own: TopicNames, in_short: Mapping[str, Collection[str]]
-) -> tuple[Call, SyncGroupRequest]:  # fmt: skip
+) -> tuple[Call, SyncGroupRequest]:
     copy = copied(request, call.version)
     for one in copy.assignments:
         short = in_short.get(one.member_id, ())

@@ -3,8 +3,9 @@
 Clients get the coordinator's own address where they can reach it. Else, and while they have not
 heard of a new one, a sidecar passes their requests on as they came, and the answers back as they are.
 
-A coordinator that is still loading lets a request wait, as long as a question may take. Kafka refuses it, and some clients
-have asked three times within half a second when they give up: librdkafka for OffsetCommit, sarama for InitProducerId.
+A coordinator that is still loading lets a request wait, as long as a question may take. Kafka refuses it, and some
+clients have asked three times within half a second when they give up: librdkafka for OffsetCommit, sarama for
+InitProducerId.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ class Coordinated(NamedTuple):
 
 
 GROUPS: Final = Coordinated(lambda services: services.groups, lambda request: request.group_id)
-TRANSACTIONS: Final = Coordinated(lambda services: services.transactions, lambda request: request.transactional_id or "")
+TRANSACTIONS: Final = Coordinated(
+    lambda services: services.transactions, lambda request: request.transactional_id or ""
+)
 
 Handler = Callable[[Services, Call, G], Awaitable[Response]]
 Refuse = Callable[[Call, G, ErrorCode], Response]
@@ -81,9 +84,9 @@ def _no_topics(_: Services, __: object) -> Sequence[TopicName | uuid.UUID]:
 def to_coordinator_in_turn(handle: Handler[G], refuse: Refuse[G], unknown: UnknownTopics[G] = _no_topics) -> Handler[G]:
     """The same for requests that must keep the order in which one client sent them, whichever way they take.
 
-    `unknown`: what has to be looked up of topics before the coordinator handles the request. A turn ends when the coordinator
-    has loaded and the topics are looked up: what `handle` does before its first pause keeps the order too, and nothing that
-    it does after that.
+    `unknown`: what has to be looked up of topics before the coordinator handles the request. A turn ends when the
+    coordinator has loaded and the topics are looked up: what `handle` does before its first pause keeps the order too,
+    and nothing that it does after that.
     """
 
     async def prepare(services: Services, call: Call, request: G) -> None:
@@ -109,7 +112,9 @@ def to_coordinator_in_turn(handle: Handler[G], refuse: Refuse[G], unknown: Unkno
 
 
 def _with_error_response(handle: Handler[G], routed: Handler[G], refuse: Refuse[G], kind: Coordinated) -> Handler[G]:
-    """Turn CoordinatorError, and any exception of the sidecar, into an error response. The client's connection stays open."""
+    """Turn CoordinatorError, and any exception of the sidecar, into an error response. The client's connection stays
+    open.
+    """
 
     @wraps(handle)
     async def with_error_response(services: Services, call: Call, request: G) -> Response:
@@ -130,7 +135,9 @@ def _is_led_here(services: Services, call: Call, kind: Coordinated, key: str) ->
     return call.forwarded or not key or kind.runtime(services).leaders.is_here(key)
 
 
-async def _find_and_forward(services: Services, call: Call, request: G, handle: Handler[G], kind: Coordinated) -> Response:
+async def _find_and_forward(
+    services: Services, call: Call, request: G, handle: Handler[G], kind: Coordinated
+) -> Response:
     """Forward the request to its coordinator. If this sidecar was elected meanwhile, call `handle`."""
     leader = await kind.runtime(services).leaders.leader(kind.key_of(request))
     if leader is None:
@@ -170,7 +177,10 @@ def read_answer(answer: Response, response: type[M], version: int) -> M:
 async def forward(services: Services, call: Call, leader: SidecarInfo, frame: bytes) -> bytes:
     """The answer of another sidecar; CoordinatorError where it can't be asked."""
     if not leader.control:
-        log.warning("what a request is about is coordinated by sidecar %s, which tells no address for other sidecars", leader.name)
+        log.warning(
+            "what a request is about is coordinated by sidecar %s, which tells no address for other sidecars",
+            leader.name,
+        )
         raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     try:
         answer = await services.peers.forward(leader.control, leader.name, frame, call.client.peer)

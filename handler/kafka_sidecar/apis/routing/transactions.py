@@ -40,7 +40,8 @@ TOGETHER_SECONDS: Final = 0.5
 # Since when a batch adds its partition to the transaction (KIP-890).
 ADDS_PARTITION_SINCE: Final = 12
 ABORTABLE_SINCE: Final = 11
-# The error that a producer gets: one after which it sends the batch again, or that of Kafka's brokers (AddPartitionsToTxnManager).
+# The error that a producer gets: one after which it sends the batch again, or that of Kafka's brokers
+# (AddPartitionsToTxnManager).
 _TOLD: Final = {
     ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -50,7 +51,9 @@ _TOLD: Final = {
 }
 
 
-async def verify(services: Services, version: int, transactional_id: str, producer: Producer, partition: TopicPartition) -> int | ErrorCode:
+async def verify(
+    services: Services, version: int, transactional_id: str, producer: Producer, partition: TopicPartition
+) -> int | ErrorCode:
     """The number of a batch's transaction, or the producer's error. May raise SidecarError."""
     answer = await number_of(services, transactional_id, producer, partition, adds=version >= ADDS_PARTITION_SINCE)
     if not isinstance(answer, ErrorCode):
@@ -87,9 +90,15 @@ async def number_of(
         return refused.error
     topic = services.names.translated(partition[0], services.names.of(leader.namespace))
     request = VerifyTransactionRequest(
-        to=leader.name, transactional_id=transactional_id, producer_id=producer.producer_id, producer_epoch=producer.epoch,
-        topic=topic, partition=partition[1], adds_partition=adds, namespace=services.names.default_namespace,
-    )  # fmt: skip
+        to=leader.name,
+        transactional_id=transactional_id,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        topic=topic,
+        partition=partition[1],
+        adds_partition=adds,
+        namespace=services.names.default_namespace,
+    )
     response = await services.peers.verify_transaction(leader.control, request)
     error = ErrorCode(response.error_code)
     return response.number if error is ErrorCode.NONE else error
@@ -98,9 +107,13 @@ async def number_of(
 async def ended_transactions(services: Coordinators, producer_ids: Sequence[int]) -> Mapping[int, EndedTransactions]:
     """What the coordinators say of these producers, those that can be asked now. May raise SidecarError."""
     leaders = await services.transactions.leaders.known_leaders()
-    own = PeerTransactions(services.transactions, services.groups).ended(EndedTransactionsRequest(producer_ids=producer_ids))
+    own = PeerTransactions(services.transactions, services.groups).ended(
+        EndedTransactionsRequest(producer_ids=producer_ids)
+    )
     asked = [
-        services.peers.ended_transactions(leader.control, EndedTransactionsRequest(to=leader.name, producer_ids=producer_ids))
+        services.peers.ended_transactions(
+            leader.control, EndedTransactionsRequest(to=leader.name, producer_ids=producer_ids)
+        )
         for leader in leaders
     ]
     answers = await asyncio.gather(own, *asked, return_exceptions=True)
@@ -124,7 +137,9 @@ class EndedTogether:
         self._wanted.update(producer_ids)
         if self._asking is None:
             self._asking = asyncio.create_task(self._ask_soon())
-            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())  # also where nobody waits any more
+            self._asking.add_done_callback(
+                lambda task: task.cancelled() or task.exception()
+            )  # also where nobody waits any more
         return await asyncio.shield(self._asking)
 
     async def _ask_soon(self) -> Mapping[int, EndedTransactions]:
@@ -136,8 +151,9 @@ class EndedTogether:
 async def commit_offsets(
     services: Coordinators, commit: Commit, transactional_id: str, producer: Producer, *, adds: bool
 ) -> dict[TopicPartition, ErrorCode] | ErrorCode:
-    """Store offsets that count when their transaction commits, of a group that is coordinated here. `adds`: the group takes part in the
-    transaction by this. An error alone is the coordinator's of transactions. May raise CoordinatorError.
+    """Store offsets that count when their transaction commits, of a group that is coordinated here. `adds`: the group
+    takes part in the transaction by this. An error alone is the coordinator's of transactions. May raise
+    CoordinatorError.
     """
     term = services.groups.coordinator.term_of(commit.group_id)
     partition = await offsets_partition(services, commit.group_id)
@@ -168,7 +184,11 @@ class PeerTransactions(TransactionService):
         partition = request.topic, request.partition
         try:
             answer = await self.transactions.coordinator.verify(
-                request.transactional_id, producer, partition, adds=request.adds_partition, is_certain=bool(request.namespace)
+                request.transactional_id,
+                producer,
+                partition,
+                adds=request.adds_partition,
+                is_certain=bool(request.namespace),
             )
         except CoordinatorError as refused:
             answer = refused.error
@@ -187,7 +207,9 @@ class PeerTransactions(TransactionService):
 
     async def end_offsets(self, request: EndOffsetsRequest) -> EndOffsetsResponse:
         try:
-            await self.groups.coordinator.end_transaction(request.partition, request.producer_id, request.number, request.committed)
+            await self.groups.coordinator.end_transaction(
+                request.partition, request.producer_id, request.number, request.committed
+            )
         except CoordinatorError as refused:
             return EndOffsetsResponse(error_code=refused.error)
         return EndOffsetsResponse()

@@ -22,10 +22,11 @@ from kafka_sidecar.wire.messages.fetch import FetchRequest, FetchTopic, Forgotte
 MAX_SESSIONS: Final = 1_000
 # FetchSession's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS.
 EVICTION_SECONDS: Final = 120.0
-# How old the size of the smallest session may be: a client without one asks twice a second, and all sessions would be looked at each time.
+# How old the size of the smallest session may be: a client without one asks twice a second, and all sessions would be
+# looked at each time.
 SMALLEST_SECONDS: Final = 1.0
-# So often all partitions of a session are looked at, and asked where they begin: a consumer at the end learns a minute later
-# at most. Retention moves that every few minutes.
+# So often all partitions of a session are looked at, and asked where they begin: a consumer at the end learns a minute
+# later at most. Retention moves that every few minutes.
 WALK_SECONDS: Final = 30.0
 # A consumer may read many partitions, not without bound; nor may all of them together: each takes about 300 bytes here.
 MAX_PARTITIONS: Final = 50_000
@@ -95,7 +96,9 @@ class FetchContext(NamedTuple):
         return 0 if self.session is None else self.session.session_id
 
     def split(self, resolved_for: int, now: float) -> tuple[list[CachedPartition], dict[Partition, CachedPartition]]:
-        """The partitions to be looked at, and those that have nothing new: of an incremental fetch at the end of many, nearly all."""
+        """The partitions to be looked at, and those that have nothing new: of an incremental fetch at the end of many,
+        nearly all.
+        """
         session = self.session
         if session is None or not self.incremental:
             return self.partitions, {}
@@ -120,12 +123,15 @@ def _topic(named: FetchTopic | ForgottenTopic, version: int) -> Topic:
 def _wanted(request: FetchRequest, version: int) -> list[CachedPartition]:
     return [
         CachedPartition(
-            _topic(topic, version), partition.partition, partition.fetch_offset,
-            partition.partition_max_bytes, partition.current_leader_epoch,
+            _topic(topic, version),
+            partition.partition,
+            partition.fetch_offset,
+            partition.partition_max_bytes,
+            partition.current_leader_epoch,
         )
         for topic in request.topics
         for partition in topic.partitions
-    ]  # fmt: skip
+    ]
 
 
 class FetchSessionCache:
@@ -155,7 +161,9 @@ class FetchSessionCache:
             if session_id:
                 self._remove(session_id)
             session = self._create(wanted, now) if epoch == INITIAL_EPOCH else None
-            return FetchContext(wanted if session is None else list(session.partitions.values()), session, incremental=False)
+            return FetchContext(
+                wanted if session is None else list(session.partitions.values()), session, incremental=False
+            )
         found = self._sessions.get(session_id)
         if found is None:
             return FetchContext([], None, incremental=False, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -187,7 +195,9 @@ class FetchSessionCache:
 
     def _may_grow(self, session: FetchSession, wanted: list[CachedPartition]) -> bool:
         new = sum((partition.topic, partition.index) not in session.partitions for partition in wanted)
-        return not new or (len(session.partitions) + new <= MAX_PARTITIONS and self._partitions + new <= MAX_ALL_PARTITIONS)
+        return not new or (
+            len(session.partitions) + new <= MAX_PARTITIONS and self._partitions + new <= MAX_ALL_PARTITIONS
+        )
 
     def _remove(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
@@ -215,7 +225,9 @@ class FetchSessionCache:
         return smallest if smallest is not None and len(smallest.partitions) < size else None
 
 
-def _update(session: FetchSession, wanted: list[CachedPartition], forgotten: Sequence[ForgottenTopic], version: int) -> None:
+def _update(
+    session: FetchSession, wanted: list[CachedPartition], forgotten: Sequence[ForgottenTopic], version: int
+) -> None:
     for partition in wanted:
         known = session.partitions.get((partition.topic, partition.index))
         if known is not None:

@@ -1,7 +1,8 @@
 """The unusual names that members of groups use for topics. This sidecar remembers them from JoinGroup to SyncGroup.
 
-A client takes no partition of a topic under a name that it has not used. If a client subscribes to `tenant/namespace/t`, its assignment
-names that. If a member has written a short name, where others write full ones, the leader's assignment for that member has the short name.
+A client takes no partition of a topic under a name that it has not used. If a client subscribes to
+`tenant/namespace/t`, its assignment names that. If a member has written a short name, where others write full ones, the
+leader's assignment for that member has the short name.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ class Joined(NamedTuple):
     """Of one member."""
 
     forms: Forms = MappingProxyType({})
-    in_short: Mapping[str, frozenset[str]] = MappingProxyType({})  # what members have named in short, if it is the leader
+    in_short: Mapping[str, frozenset[str]] = MappingProxyType(
+        {}
+    )  # what members have named in short, if it is the leader
 
 
 class RememberedForms:
@@ -36,7 +39,9 @@ class RememberedForms:
         self._size = 0
 
     def remember(self, group: str, member: str, joined: Joined) -> None:
-        """In place of what is known of the member. Those that have not joined for longest are forgotten where there is no more room."""
+        """In place of what is known of the member. Those that have not joined for longest are forgotten where there is
+        no more room.
+        """
         at = group, member
         if at in self._joined:
             self._size -= _size_of(at, self._joined.pop(at))

@@ -14,7 +14,8 @@ from kafka_sidecar.telemetry import metrics
 
 # Of one client; of more partitions it is served without a word.
 MOST_PARTITIONS: Final = 10_000
-# An answer is on its way for so long, and a batch that was sent before it came: beside the time that the network takes there and back.
+# An answer is on its way for so long, and a batch that was sent before it came: beside the time that the network takes
+# there and back.
 # Below the retry backoff of all clients, 100 ms.
 ON_ITS_WAY_SECONDS: Final = 0.05
 # So often a consumer is sent to the replica of its rack: if it can't reach that, it comes back at once.
@@ -44,7 +45,9 @@ class _Refused:
 
 
 class ProduceRedirects:
-    """Where a batch has a producer id, `RefusedBatches` knows what stands behind it. Where it has none, only the time tells."""
+    """Where a batch has a producer id, `RefusedBatches` knows what stands behind it. Where it has none, only the time
+    tells.
+    """
 
     __slots__ = ("_refused", "last_asked_at")
 

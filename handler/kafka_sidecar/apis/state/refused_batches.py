@@ -1,15 +1,16 @@
 """Behind a batch that was refused for a moment nothing of its producer is taken, until that batch is back.
 
-A Kafka producer sends several batches of a partition before it has the first answer. Where one of them is refused and is to be sent
-again, those behind it have left already. The partition may take batches again when they come: it was opened again, say, or another
-member has left. One that was taken then would stand before the refused batch in the log, and a log that knew nothing of the
-producer would always refuse that one (OUT_OF_ORDER_SEQUENCE_NUMBER, which librdkafka takes for fatal).
+A Kafka producer sends several batches of a partition before it has the first answer. Where one of them is refused and
+is to be sent again, those behind it have left already. The partition may take batches again when they come: it was
+opened again, say, or another member has left. One that was taken then would stand before the refused batch in the log,
+and a log that knew nothing of the producer would always refuse that one (OUT_OF_ORDER_SEQUENCE_NUMBER, which librdkafka
+takes for fatal).
 
 A connection keeps the order of requests, so what was behind the refused batch comes before its second try.
 
-That the log has the refused batch does not end the wait. It may have been a retry, whose first try is written and whose producer does not
-know it. If later batches were taken, its next retry might not be among the last five of its producer any more, and only those are
-recognised.
+That the log has the refused batch does not end the wait. It may have been a retry, whose first try is written and whose
+producer does not know it. If later batches were taken, its next retry might not be among the last five of its producer
+any more, and only those are recognised.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from kafka_sidecar.partition.log.errors import SENT_AGAIN
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.records import NO_PRODUCER_ID
 
-# So long after the refusal has left, a producer is served though its batch has not come back: its client has given it up. It is more than
-# a process may stand still before it ends its connections (`Awake`).
+# So long after the refusal has left, a producer is served though its batch has not come back: its client has given it
+# up. It is more than a process may stand still before it ends its connections (`Awake`).
 FORGET_SECONDS: Final = 15.0
 # Of one connection. One that has more ends, and with it all that was behind them.
 MOST_REFUSED: Final = 10_000
@@ -40,7 +41,9 @@ class Refused:
     error: ErrorCode
     at: float
     is_elsewhere: bool  # its client was sent to another leader
-    left_at: float = math.inf  # on the clock that stands while nothing is read; the answer with the refusal may stand behind others
+    left_at: float = (
+        math.inf
+    )  # on the clock that stands while nothing is read; the answer with the refusal may stand behind others
 
 
 class RefusedBatches:
@@ -74,16 +77,24 @@ class RefusedBatches:
             unanswered.popleft().left_at = self._read_time(now)
 
     def holds_any(self, now: float) -> bool:
-        """Whether a batch may have to be refused. What clients have given up is forgotten: many go to another leader for good."""
+        """Whether a batch may have to be refused. What clients have given up is forgotten: many go to another leader
+        for good.
+        """
         if not self._refused:
             return False
         self._forget_old(now)
         return bool(self._refused)
 
     def note(
-        self, partition: Hashable, producer_id: int, epoch: int, first_sequence: int, error: ErrorCode, now: float,
+        self,
+        partition: Hashable,
+        producer_id: int,
+        epoch: int,
+        first_sequence: int,
+        error: ErrorCode,
+        now: float,
         is_elsewhere: bool = False,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """A batch was refused. False where there are too many to remember."""
         if producer_id == NO_PRODUCER_ID or error not in SENT_AGAIN:
             return True
@@ -112,7 +123,9 @@ class RefusedBatches:
         self.unanswered.append(refused)
         return True
 
-    def before(self, partition: Hashable, producer_id: int, epoch: int, first_sequence: int, now: float) -> Refused | None:
+    def before(
+        self, partition: Hashable, producer_id: int, epoch: int, first_sequence: int, now: float
+    ) -> Refused | None:
         """The refused batch behind which this one comes, and for which it has to wait."""
         key = partition, producer_id
         batches = self._refused.get(key)

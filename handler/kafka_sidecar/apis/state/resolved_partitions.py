@@ -11,9 +11,9 @@ from kafka_sidecar.partition.partition import Partition
 class ResolvedPartitions:
     """The partitions that requests of one API and one principal have found, and that this sidecar leads.
 
-    They are good for as long as the catalogue has forgotten no topic since, and the fleet is the same. A topic that was deleted, or
-    made again under its name, is one that the catalogue forgets; a partition that has ended says so itself. They keep none alive:
-    there are as many as there are partitions in use, by as many names as clients give them.
+    They are good for as long as the catalogue has forgotten no topic since, and the fleet is the same. A topic that was
+    deleted, or made again under its name, is one that the catalogue forgets; a partition that has ended says so itself.
+    They keep none alive: there are as many as there are partitions in use, by as many names as clients give them.
     """
 
     __slots__ = ("_generation", "_partitions")

@@ -1,7 +1,7 @@
 """Requests that wait for the members of a group at another sidecar.
 
-A rebalance may take minutes. A sidecar that leaves does not stay for it: its clients ask the coordinator themselves, as they do when the
-coordinator leaves.
+A rebalance may take minutes. A sidecar that leaves does not stay for it: its clients ask the coordinator themselves, as
+they do when the coordinator leaves.
 """
 
 from __future__ import annotations

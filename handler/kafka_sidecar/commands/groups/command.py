@@ -21,7 +21,9 @@ def add(command: argparse.ArgumentParser) -> None:
         transfer = directions.add_parser(name, help=text, description=text)
         add_config(transfer)
         transfer.add_argument("--group", required=True, help="the group, and the subscription")
-        transfer.add_argument("--topic", action="append", default=[], help="only this topic; may be given several times")
+        transfer.add_argument(
+            "--topic", action="append", default=[], help="only this topic; may be given several times"
+        )
         _add_of_both(transfer)
     translate = directions.add_parser("translate", help=TRANSLATE, description=TRANSLATE)
     add_config(translate)
@@ -45,6 +47,10 @@ def run(options: argparse.Namespace) -> int:
         translation = TranslateOptions(group=options.group, bootstrap=bootstrap, dry_run=options.dry_run)
         return asyncio.run(translate(config, translation, print))
     wanted = TransferOptions(
-        direction=options.direction, group=options.group, topics=tuple(options.topic), bootstrap=bootstrap, dry_run=options.dry_run
+        direction=options.direction,
+        group=options.group,
+        topics=tuple(options.topic),
+        bootstrap=bootstrap,
+        dry_run=options.dry_run,
     )
     return asyncio.run(transfer(config, wanted, print))

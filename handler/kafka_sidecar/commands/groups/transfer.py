@@ -1,4 +1,5 @@
-"""`kafka-sidecar groups import` and `export`: a group's offsets set from Pulsar subscriptions of its name, or the other way.
+"""`kafka-sidecar groups import` and `export`: a group's offsets set from Pulsar subscriptions of its name, or the other
+way.
 
 The Kafka side is a running sidecar, asked as any client asks it, so the group's coordinator decides.
 """
@@ -78,7 +79,9 @@ async def _transfer(logs: TopicLogs, wanted: TransferOptions, say: Callable[[str
     return 0
 
 
-async def _steps(wanted: TransferOptions, catalog: Catalog, mirror: Mirror, committed: dict[tuple[str, int], int]) -> list[Step]:
+async def _steps(
+    wanted: TransferOptions, catalog: Catalog, mirror: Mirror, committed: dict[tuple[str, int], int]
+) -> list[Step]:
     names = catalog.names
     topics = list(dict.fromkeys(names.canonical(topic) for topic in wanted.topics))
     if not topics and wanted.direction == EXPORT:
@@ -101,7 +104,8 @@ async def _steps(wanted: TransferOptions, catalog: Catalog, mirror: Mirror, comm
                 subscribed = await mirror.offset(wanted.group, partition)
             except PulsarError as error:
                 raise CommandFailed(
-                    f"partition {index} of topic {topic} can't be read: {error}. Mend it, or name the other topics with --topic"
+                    f"partition {index} of topic {topic} can't be read: {error}. Mend it, or name the other topics "
+                    "with --topic"
                 ) from error
             return Step(topic, index, committed.get((topic, index)), subscribed)
 
@@ -129,18 +133,26 @@ def _show(wanted: TransferOptions, steps: list[Step], say: Callable[[str], None]
 
 
 def _change(wanted: TransferOptions, step: Step) -> str:
-    before, after = (step.committed, step.subscribed) if wanted.direction == IMPORT else (step.subscribed, step.committed)
+    before, after = (
+        (step.committed, step.subscribed) if wanted.direction == IMPORT else (step.subscribed, step.committed)
+    )
     if before == after:
         return "as it is"
     assert after is not None
-    return f"{after}, back by {before - after}: records come again" if before is not None and after < before else str(after)
+    return (
+        f"{after}, back by {before - after}: records come again"
+        if before is not None and after < before
+        else str(after)
+    )
 
 
 async def _carry_out(wanted: TransferOptions, names: TopicNames, mirror: Mirror, steps: list[Step]) -> None:
     if wanted.direction == EXPORT:
         for step in steps:
             assert step.committed is not None
-            await mirror.move(Subscription(wanted.group, names.parse(step.topic).partition(step.partition)), step.committed)
+            await mirror.move(
+                Subscription(wanted.group, names.parse(step.topic).partition(step.partition)), step.committed
+            )
         return
     offsets = {(step.topic, step.partition): step.subscribed for step in steps if step.subscribed is not None}
     try:

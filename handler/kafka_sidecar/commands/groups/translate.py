@@ -1,6 +1,8 @@
-"""`kafka-sidecar groups translate`: offsets that a group committed with Kafka-on-Pulsar before 2.8 become continuous ones.
+"""`kafka-sidecar groups translate`: offsets that a group committed with Kafka-on-Pulsar before 2.8 become continuous
+ones.
 
-Each is looked up in the log: which entry is meant, and which index the broker gave it. What can't be decided is listed and stays.
+Each is looked up in the log: which entry is meant, and which index the broker gave it. What can't be decided is listed
+and stays.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ async def translate(config: Config, wanted: TranslateOptions, say: Callable[[str
     try:
         packed = _packed(await committed_offsets(wanted.bootstrap, wanted.group))
         async with opened(config) as logs:
-            translations = [await _translation(logs, topic, index, offset) for (topic, index), offset in sorted(packed.items())]
+            translations = [
+                await _translation(logs, topic, index, offset) for (topic, index), offset in sorted(packed.items())
+            ]
         _show(wanted, translations, say)
         decided = {(one.topic, one.partition): one.offset for one in translations if one.offset is not None}
         if not wanted.dry_run:
@@ -98,7 +102,11 @@ async def _offset(log: EntryLog, packed: PackedOffset) -> tuple[int, str]:
     async with aclosing(raw_entries_from(log, last if is_behind else place, 1)) as entries:
         entry = await anext(entries)
     if entry.last_index is None:
-        return 0, "the log start: the entry is from before the interceptor was on; `pipeline reindex` copies it to where it has an offset"
+        return (
+            0,
+            "the log start: the entry is from before the interceptor was on; `pipeline reindex` copies it to where it "
+            "has an offset",
+        )
     if is_behind:
         return entry.last_index + 1, "the end"
     base = await base_offset_of(log, entry)

@@ -20,13 +20,17 @@ def add(command: argparse.ArgumentParser) -> None:
     which = entry.add_mutually_exclusive_group(required=True)
     which.add_argument("--offset", type=int, metavar="N", help="the entry that holds this offset")
     which.add_argument("--position", metavar="LEDGER:ENTRY", help="the entry at this position")
-    partition = _add_kind(kinds, "partition", "TOPIC", "fold the end of a partition's log: offsets, producers, entries that are hidden")
+    partition = _add_kind(
+        kinds, "partition", "TOPIC", "fold the end of a partition's log: offsets, producers, entries that are hidden"
+    )
     _add_partition(partition)
     partition.add_argument("--entries", type=int, default=2_000, metavar="N", help="fold so many (default: 2000)")
     _add_kind(kinds, "group", "GROUP", "list the records of a consumer group")
 
 
-def _add_kind(kinds: argparse._SubParsersAction[argparse.ArgumentParser], name: str, of: str, text: str) -> argparse.ArgumentParser:
+def _add_kind(
+    kinds: argparse._SubParsersAction[argparse.ArgumentParser], name: str, of: str, text: str
+) -> argparse.ArgumentParser:
     kind = kinds.add_parser(name, help=text, description=text)
     kind.add_argument("name", metavar=of)
     add_config(kind)

@@ -1,4 +1,6 @@
-"""`kafka-sidecar inspect`: an entry, a partition's fold, a group's records, as they are in Pulsar. Nothing is written."""
+"""`kafka-sidecar inspect`: an entry, a partition's fold, a group's records, as they are in Pulsar. Nothing is
+written.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ async def inspect(config: Config, wanted: InspectOptions) -> int:
 async def _log(logs: TopicLogs, wanted: InspectOptions) -> EntryLog:
     topic = await logs.catalog.find(logs.catalog.names.parse(wanted.name))
     if not 0 <= wanted.partition < topic.partitions:
-        raise CommandFailed(f"{wanted.name} has partitions 0 to {topic.partitions - 1}: there is no partition {wanted.partition}")
+        raise CommandFailed(
+            f"{wanted.name} has partitions 0 to {topic.partitions - 1}: there is no partition {wanted.partition}"
+        )
     return logs.log(topic.name.partition(wanted.partition), NAME)
 
 
@@ -123,15 +127,21 @@ def _metadata(entry: RawEntry) -> MessageMetadata:
 
 
 def _batch(header: BatchHeader, base: int) -> str:
-    kinds = [kind for flag, kind in ((TRANSACTIONAL, "transactional"), (CONTROL, "control")) if header.attributes & flag]
+    kinds = [
+        kind for flag, kind in ((TRANSACTIONAL, "transactional"), (CONTROL, "control")) if header.attributes & flag
+    ]
     parts = [
-        f"offsets {base} to {base + header.offset_count - 1}", f"{header.record_count} records", f"{header.size} bytes",
+        f"offsets {base} to {base + header.offset_count - 1}",
+        f"{header.record_count} records",
+        f"{header.size} bytes",
         CODECS.get(header.attributes & CODEC_MASK, "an unknown codec"),
-        f"{_time(header.base_timestamp)} to {_time(header.max_timestamp)}", *kinds,
-    ]  # fmt: skip
+        f"{_time(header.base_timestamp)} to {_time(header.max_timestamp)}",
+        *kinds,
+    ]
     if header.producer_id != NO_PRODUCER_ID:
         parts.append(
-            f"producer id {header.producer_id} epoch {header.producer_epoch} sequences {header.base_sequence} to {header.last_sequence}"
+            f"producer id {header.producer_id} epoch {header.producer_epoch} sequences {header.base_sequence} to "
+            f"{header.last_sequence}"
         )
     return ", ".join(parts)
 
@@ -169,7 +179,10 @@ async def fold_lines(log: EntryLog, entries: int) -> AsyncIterator[str]:
             greatest = TimestampAndOffset(folded.base_offset, content.max_timestamp)
     yield f"first entry       {stats.first}"
     yield f"last entry        {fold.last_position}"
-    yield f"folded            offsets {fold.first_offset} to {fold.next_offset - 1}, from entry {start}; {refused} batches hidden"
+    yield (
+        f"folded            offsets {fold.first_offset} to {fold.next_offset - 1}, from entry {start}; {refused} "
+        "batches hidden"
+    )
     yield f"greatest time     {_time(greatest.timestamp)}, in the entry at offset {greatest.offset}"
     yield f"producers         {len(fold.producers)}"
     for producer_id, state in list(fold.producers.states.items())[-LINES:]:
@@ -178,11 +191,15 @@ async def fold_lines(log: EntryLog, entries: int) -> AsyncIterator[str]:
         yield f"  {producer_id}: not known for certain, look at more entries"
 
 
-async def _folded(log: EntryLog, fold: Fold, start: Position, last: Position | None) -> AsyncIterator[tuple[Folded, Content | None]]:
+async def _folded(
+    log: EntryLog, fold: Fold, start: Position, last: Position | None
+) -> AsyncIterator[tuple[Folded, Content | None]]:
     async for entry in _until(log, start, last):
         index = entry.last_index
         if index is None:
-            raise CommandFailed(f"entry {entry.position} has no index: set brokerEntryMetadataInterceptors on every broker")
+            raise CommandFailed(
+                f"entry {entry.position} has no index: set brokerEntryMetadataInterceptors on every broker"
+            )
         try:
             content = read_entry(entry)
             if fold.lacks_proof(content):

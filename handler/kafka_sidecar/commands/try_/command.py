@@ -13,7 +13,9 @@ TEXT: Final = "write a record through running sidecars and read it back; ends wi
 
 def add(command: argparse.ArgumentParser) -> None:
     add_bootstrap_server(command)
-    command.add_argument("--topic", default="", help="a topic that is there (default: one that is made for this, and deleted)")
+    command.add_argument(
+        "--topic", default="", help="a topic that is there (default: one that is made for this, and deleted)"
+    )
     command.add_argument("--seconds", type=float, default=60, metavar="N", help="give up after so long (default: 60)")
     add_config(command)
 

@@ -80,7 +80,9 @@ async def _create(admin: AIOKafkaAdminClient) -> None:
     answer = await admin.create_topics([NewTopic(OWN_TOPIC, 1, 1)])
     for _, code, *message in answer.topic_errors:
         if code not in (0, TopicAlreadyExistsError.errno):
-            raise CommandFailed(f"the topic {OWN_TOPIC} can't be made: {for_code(code).__name__} {' '.join(map(str, message))}")
+            raise CommandFailed(
+                f"the topic {OWN_TOPIC} can't be made: {for_code(code).__name__} {' '.join(map(str, message))}"
+            )
 
 
 async def _written(bootstrap: str, topic: str, record: bytes) -> tuple[int, float]:
@@ -101,6 +103,7 @@ async def _read_back(bootstrap: str, topic: str, offset: int, record: bytes) -> 
         found = await consumer.getone()
     if (found.offset, found.value) != (offset, record):
         raise CommandFailed(
-            f"offset {offset} of {topic}-0 was read, and is not the record that was written there (it has offset {found.offset})"
+            f"offset {offset} of {topic}-0 was read, and is not the record that was written there (it has offset "
+            f"{found.offset})"
         )
     return 1000 * (asyncio.get_running_loop().time() - begun)

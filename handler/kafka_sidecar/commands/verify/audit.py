@@ -92,7 +92,9 @@ class PartitionReport:
     def faults(self) -> int:
         return sum(count for kind, count in self.counts.items() if severity_of(kind) is Severity.FAULT)
 
-    def note(self, kind: Kind, position: Position | None, text: str, offsets: tuple[int, int] = (-1, -1), count: int = 1) -> None:
+    def note(
+        self, kind: Kind, position: Position | None, text: str, offsets: tuple[int, int] = (-1, -1), count: int = 1
+    ) -> None:
         self.counts[kind] += count
         if sum(finding.kind is kind for finding in self.findings) < FINDINGS_OF_A_KIND:
             self.findings.append(Finding(kind, position, *offsets, text))
@@ -136,7 +138,10 @@ class Audit:
         report = self.report
         if report.next_offset is None and self._without_index:
             first, last = self._without_index[0], self._without_index[-1]
-            text = f"{len(self._without_index)} entries from {first} to {last}: the topic is served from offset {index} at the latest"
+            text = (
+                f"{len(self._without_index)} entries from {first} to {last}: the topic is served from offset "
+                f"{index} at the latest"
+            )
             report.note(Kind.BEFORE_INDEX, first, text, count=len(self._without_index))
         try:
             content = read_entry(entry)
@@ -173,10 +178,14 @@ class Audit:
 
     def _note_start(self, position: Position, base: int) -> None:
         if base > 0 and not self._without_index:
-            self.report.note(Kind.TRIMMED, None, "retention has removed the ledgers before the first", (0, base - 1), base)
+            self.report.note(
+                Kind.TRIMMED, None, "retention has removed the ledgers before the first", (0, base - 1), base
+            )
         if self._moved is not None and self._moved.position >= position and self._moved.offset > base:
             text = f"DeleteRecords has moved the log start to {self._moved.offset}"
-            self.report.note(Kind.MOVED_START, self._moved.position, text, (base, self._moved.offset - 1), self._moved.offset - base)
+            self.report.note(
+                Kind.MOVED_START, self._moved.position, text, (base, self._moved.offset - 1), self._moved.offset - base
+            )
 
     def _explain_gap(self, position: Position, expected: int, base: int) -> None:
         assert self._last is not None
@@ -184,15 +193,26 @@ class Audit:
         unseen = self._entries_between(self._last, position)
         offsets = (expected, base - 1)
         if lost := self._ledgers_not_handed_out(position):
-            self.report.note(Kind.LOST, position, f"nothing came of ledger {', '.join(map(str, lost))}", offsets, missing)
+            self.report.note(
+                Kind.LOST, position, f"nothing came of ledger {', '.join(map(str, lost))}", offsets, missing
+            )
         elif unseen >= missing:  # each takes one
-            self.report.note(Kind.KEPT_BACK, position, f"{unseen} markers or aborted entries before it", offsets, missing)
+            self.report.note(
+                Kind.KEPT_BACK, position, f"{unseen} markers or aborted entries before it", offsets, missing
+            )
         elif unseen:
             self.report.note(
-                Kind.LOST, position, f"{unseen} entries before it did not come, which took {missing} offsets", offsets, missing
+                Kind.LOST,
+                position,
+                f"{unseen} entries before it did not come, which took {missing} offsets",
+                offsets,
+                missing,
             )
         elif position.ledger != self._last.ledger:
-            text = f"ledger {self._last.ledger} was closed behind entry {self._last.entry}: a write failed there, or its broker ended"
+            text = (
+                f"ledger {self._last.ledger} was closed behind entry {self._last.entry}: a write failed there, or "
+                "its broker ended"
+            )
             self.report.note(Kind.FAILED_WRITE, position, text, offsets, missing)
         else:
             text = f"nothing stands between entry {self._last.entry} and {position.entry} of ledger {position.ledger}"
@@ -214,9 +234,19 @@ class Audit:
     def _look_at(self, entry: RawEntry, content: Content, base: int) -> None:
         metadata = entry.message_metadata
         end = base + content.offset_count - 1
-        is_kafka = any(pair.key == FORMAT_PROPERTY and pair.value == KAFKA.name.encode() for pair in metadata.properties)
+        is_kafka = any(
+            pair.key == FORMAT_PROPERTY and pair.value == KAFKA.name.encode() for pair in metadata.properties
+        )
         is_chunk = metadata.num_chunks_from_msg > 1
-        name = "encrypted" if metadata.encryption_keys else "chunks" if is_chunk else KAFKA.name if is_kafka else PULSAR.name
+        name = (
+            "encrypted"
+            if metadata.encryption_keys
+            else "chunks"
+            if is_chunk
+            else KAFKA.name
+            if is_kafka
+            else PULSAR.name
+        )
         self.report.formats[name] += 1
         if metadata.encryption_keys:
             self.report.note(Kind.ENCRYPTED, entry.position, "its consumers are given it as it is stored", (base, end))
@@ -230,15 +260,22 @@ class Audit:
         there = 0 if metadata.chunk_id == 0 else self._chunks.get(message, -1)
         if there == metadata.chunk_id:
             self._chunks[message] = there + 1
-        if metadata.chunk_id == metadata.num_chunks_from_msg - 1 and self._chunks.pop(message, -1) != metadata.num_chunks_from_msg:
-            self.report.note(Kind.INCOMPLETE, entry.position, f"only {max(0, there)} of its chunks are before it", (offset, offset))
+        if (
+            metadata.chunk_id == metadata.num_chunks_from_msg - 1
+            and self._chunks.pop(message, -1) != metadata.num_chunks_from_msg
+        ):
+            self.report.note(
+                Kind.INCOMPLETE, entry.position, f"only {max(0, there)} of its chunks are before it", (offset, offset)
+            )
 
     def _check_sums(self, entry: RawEntry, base: int) -> None:
         try:
             for header, at in split_batches(entry.payload):
                 if crc32c(entry.payload[at + CHECKED_FROM : at + header.size]) != header.crc:
                     offsets = (base, base + header.offset_count - 1)
-                    self.report.note(Kind.CHECKSUM, entry.position, "a record batch is not what its checksum says", offsets)
+                    self.report.note(
+                        Kind.CHECKSUM, entry.position, "a record batch is not what its checksum says", offsets
+                    )
                 base += header.offset_count
         except ProtocolError as error:
             self.report.note(Kind.UNREADABLE, entry.position, str(error))
@@ -270,6 +307,9 @@ class Audit:
             text = f"the log had come to index {last_index}, and no entry that is left has one: it is not served"
             self.report.note(Kind.NO_INDEX, self._without_index[0], text, count=len(self._without_index))
         elif self._without_index and self.report.next_offset is None:
-            text = f"all {len(self._without_index)} entries of the log: write to it with the interceptor on, and it is served from there"
+            text = (
+                f"all {len(self._without_index)} entries of the log: write to it with the interceptor on, and it is "
+                "served from there"
+            )
             self.report.note(Kind.BEFORE_INDEX, self._without_index[0], text, count=len(self._without_index))
         return self.report

@@ -27,5 +27,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandFailed("name a topic, or all of a namespace with --namespace tenant/namespace")
     if options.namespace and options.namespace.count("/") != 1:
         raise CommandFailed(f"--namespace {options.namespace}: write tenant/namespace")
-    wanted = VerifyOptions(topics=tuple(options.topic), namespace=options.namespace, partition=options.partition, json=options.json)
+    wanted = VerifyOptions(
+        topics=tuple(options.topic), namespace=options.namespace, partition=options.partition, json=options.json
+    )
     return run_in_uvloop(verify(config, wanted))

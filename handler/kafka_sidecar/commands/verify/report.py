@@ -15,8 +15,8 @@ def lines(report: PartitionReport) -> Iterator[str]:
     offloaded = f", {report.offloaded_ledgers} offloaded" if report.offloaded_ledgers else ""
     formats = ", ".join(f"{count} {name}" for name, count in report.formats.most_common())
     yield (
-        f"{report.name}: {offsets}, {report.batches} batches in {report.entries} entries ({formats or 'none'}), {megabytes(report.bytes)}, "
-        f"{report.ledgers} ledgers{offloaded}"
+        f"{report.name}: {offsets}, {report.batches} batches in {report.entries} entries ({formats or 'none'}), "
+        f"{megabytes(report.bytes)}, {report.ledgers} ledgers{offloaded}"
     )
     for kind in Kind:
         if report.counts[kind]:
@@ -41,30 +41,46 @@ def summary(reports: Sequence[PartitionReport]) -> str:
     if faults:
         return f"{read}: {faults} fault{'s' * (faults != 1)}"
     gaps = sum(report.counts[Kind.GAP] for report in reports)
-    return f"{read}: no fault, but {gaps} offsets that nobody can account for" if gaps else f"{read}: every index is accounted for"
+    return (
+        f"{read}: no fault, but {gaps} offsets that nobody can account for"
+        if gaps
+        else f"{read}: every index is accounted for"
+    )
 
 
 def as_json(reports: Sequence[PartitionReport]) -> str:
-    return json.dumps({"faults": sum(report.faults for report in reports), "partitions": [_object(report) for report in reports]}, indent=2)
+    return json.dumps(
+        {"faults": sum(report.faults for report in reports), "partitions": [_object(report) for report in reports]},
+        indent=2,
+    )
 
 
 def _object(report: PartitionReport) -> dict[str, object]:
     return {
-        "partition": report.name, "first_offset": report.first_offset, "next_offset": report.next_offset, "entries": report.entries,
-        "batches": report.batches, "bytes": report.bytes, "ledgers": report.ledgers, "offloaded_ledgers": report.offloaded_ledgers,
-        "formats": dict(report.formats), "counts": {kind.name.lower(): count for kind, count in report.counts.items()},
+        "partition": report.name,
+        "first_offset": report.first_offset,
+        "next_offset": report.next_offset,
+        "entries": report.entries,
+        "batches": report.batches,
+        "bytes": report.bytes,
+        "ledgers": report.ledgers,
+        "offloaded_ledgers": report.offloaded_ledgers,
+        "formats": dict(report.formats),
+        "counts": {kind.name.lower(): count for kind, count in report.counts.items()},
         "findings": [_finding(finding) for finding in report.findings],
-    }  # fmt: skip
+    }
 
 
 def _finding(finding: Finding) -> dict[str, object]:
     has_offsets = finding.first_offset >= 0
     return {
-        "kind": finding.kind.name.lower(), "severity": severity_of(finding.kind).value,
+        "kind": finding.kind.name.lower(),
+        "severity": severity_of(finding.kind).value,
         "position": None if finding.position is None else str(finding.position),
-        "first_offset": finding.first_offset if has_offsets else None, "last_offset": finding.last_offset if has_offsets else None,
+        "first_offset": finding.first_offset if has_offsets else None,
+        "last_offset": finding.last_offset if has_offsets else None,
         "text": finding.text,
-    }  # fmt: skip
+    }
 
 
 def megabytes(size: int) -> str:

@@ -30,19 +30,33 @@ def group_value(group: Storable, assignments: Mapping[str, bytes]) -> GroupMetad
     """The group as it is, with the assignments that its members are about to get."""
     members = tuple(
         MemberValue(
-            member.member_id, member.instance_id, member.client_id, member.client_host, member.rebalance_timeout,
-            member.session_timeout, member.metadata(group.protocol), assignments.get(member.member_id, b""),
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host,
+            member.rebalance_timeout,
+            member.session_timeout,
+            member.metadata(group.protocol),
+            assignments.get(member.member_id, b""),
         )
         for member in group.members.values()
-    )  # fmt: skip
-    return GroupMetadataValue(group.protocol_type or "", group.generation, group.protocol, group.leader, group.state_since, members)
+    )
+    return GroupMetadataValue(
+        group.protocol_type or "", group.generation, group.protocol, group.leader, group.state_since, members
+    )
 
 
 def stored_members(value: GroupMetadataValue) -> list[Member]:
     return [
         Member(
-            item.member_id, item.instance_id, item.client_id, item.client_host, item.session_timeout, item.rebalance_timeout,
-            ((value.protocol or "", item.subscription),), item.assignment,
+            item.member_id,
+            item.instance_id,
+            item.client_id,
+            item.client_host,
+            item.session_timeout,
+            item.rebalance_timeout,
+            ((value.protocol or "", item.subscription),),
+            item.assignment,
         )
         for item in value.members
-    ]  # fmt: skip
+    ]

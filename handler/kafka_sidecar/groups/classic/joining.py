@@ -1,7 +1,7 @@
 """JoinGroup of the classic protocol: what a member's request makes of its group. Pure.
 
-The rules are those of Kafka's GroupMetadataManager: dynamic members that are given an id first (KIP-394), static members
-that come back in the place of their instance (KIP-345), and leaders that may skip the assignment (KIP-814).
+The rules are those of Kafka's GroupMetadataManager: dynamic members that are given an id first (KIP-394), static
+members that come back in the place of their instance (KIP-345), and leaders that may skip the assignment (KIP-814).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from kafka_sidecar.groups.classic.state import State
 from kafka_sidecar.groups.vocabulary import UNKNOWN_MEMBER_ID, Now, ResponseFuture
 from kafka_sidecar.wire.error_code import ErrorCode
 
-# A JoinGroup of a member nobody knew yet is not waited for longer (GroupCoordinatorConfig.CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS).
+# A JoinGroup of a member nobody knew yet is not waited for longer
+# (GroupCoordinatorConfig.CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS).
 NEW_MEMBER_SECONDS: Final = 300.0
 
 
@@ -51,7 +52,9 @@ def _accepts(group: ClassicGroup, member_id: str) -> bool:
         case State.EMPTY | State.DEAD:
             return True
         case State.PREPARING:  # those who wait are counted: the last ones to rejoin are turned away
-            return (known is not None and known.awaiting_join is not None) or group.roster.waiting_to_join < group.max_size
+            return (
+                known is not None and known.awaiting_join is not None
+            ) or group.roster.waiting_to_join < group.max_size
         case _:
             return known is not None or len(group.members) < group.max_size
 
@@ -70,22 +73,34 @@ def _join_new_member(group: ClassicGroup, now: Now, request: MemberJoin, respons
         else:
             _add_member_then_rebalance(group, now, request, request.new_member_id, response_future)
     elif request.needs_member_id:
-        group.roster.pending[request.new_member_id] = group.wake_no_later_than(now.clock + request.session_timeout / 1000)
+        group.roster.pending[request.new_member_id] = group.wake_no_later_than(
+            now.clock + request.session_timeout / 1000
+        )
         group.reply(response_future, JoinResult(ErrorCode.MEMBER_ID_REQUIRED, request.new_member_id))
     else:
         _add_member_then_rebalance(group, now, request, request.new_member_id, response_future)
 
 
-def _add_member_then_rebalance(group: ClassicGroup, now: Now, request: MemberJoin, member_id: str, response_future: ResponseFuture) -> None:
+def _add_member_then_rebalance(
+    group: ClassicGroup, now: Now, request: MemberJoin, member_id: str, response_future: ResponseFuture
+) -> None:
     member = Member(
-        member_id, request.instance_id, request.client_id, request.client_host, request.session_timeout,
-        request.rebalance_timeout, request.protocols, is_new=True, awaiting_join=response_future,
-    )  # fmt: skip
+        member_id,
+        request.instance_id,
+        request.client_id,
+        request.client_host,
+        request.session_timeout,
+        request.rebalance_timeout,
+        request.protocols,
+        is_new=True,
+        awaiting_join=response_future,
+    )
     if not group.members:
         group.protocol_type = request.protocol_type
     group.window.somebody_came()
     group.add(member)
-    # The member sends no heartbeats while it waits for its JoinGroup response, so its session time-out does not apply yet.
+    # The member sends no heartbeats while it waits for its JoinGroup response, so its session time-out does not apply
+    # yet.
     # This limit drops a member whose client has gone.
     member.expires_at = group.wake_no_later_than(now.clock + NEW_MEMBER_SECONDS)
     group.rebalance_or_complete(now)
@@ -113,10 +128,14 @@ def _rejoin(group: ClassicGroup, now: Now, request: MemberJoin, response_future:
         group.reply(response_future, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
 
 
-def _replace_static(group: ClassicGroup, now: Now, request: MemberJoin, member: Member, response_future: ResponseFuture) -> None:
+def _replace_static(
+    group: ClassicGroup, now: Now, request: MemberJoin, member: Member, response_future: ResponseFuture
+) -> None:
     """KIP-345: the same instance has come back; the one before it is fenced."""
     old_id = member.member_id
-    replaced = ReplacedMember(old_id, group.leader == old_id, member.protocols, member.session_timeout, member.rebalance_timeout)
+    replaced = ReplacedMember(
+        old_id, group.leader == old_id, member.protocols, member.session_timeout, member.rebalance_timeout
+    )
     group.reply(member.awaiting_join, JoinResult(ErrorCode.FENCED_INSTANCE_ID, old_id))
     group.reply(member.awaiting_sync, SyncResult(ErrorCode.FENCED_INSTANCE_ID))
     member.awaiting_join = member.awaiting_sync = None

@@ -31,7 +31,13 @@ from kafka_sidecar.groups.classic.members import (
 from kafka_sidecar.groups.classic.roster import Roster
 from kafka_sidecar.groups.classic.state import TRANSITIONS, State
 from kafka_sidecar.groups.classic.window import JoinWindow
-from kafka_sidecar.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitValue, Record, subscribed_topics
+from kafka_sidecar.groups.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitValue,
+    Record,
+    subscribed_topics,
+)
 from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, UNKNOWN_MEMBER_ID, Committer, Now, Reply, ResponseFuture
 from kafka_sidecar.loop.states import next_state
 from kafka_sidecar.wire.error_code import ErrorCode
@@ -69,7 +75,9 @@ class ClassicGroup:
             self.state = State.STABLE
             self.leader = value.leader if value.leader in self.members else self.leader
             was_consumer_group = value.leader is None  # and its members have not joined again yet
-            if was_consumer_group or len(self.members) > self.max_size:  # the limit was lowered (GroupMetadataManager.onLoaded)
+            if (
+                was_consumer_group or len(self.members) > self.max_size
+            ):  # the limit was lowered (GroupMetadataManager.onLoaded)
                 self.prepare_rebalance(now)
 
     def take_members(self, members: Iterable[Member], generation: int, now: Now) -> None:
@@ -116,14 +124,18 @@ class ClassicGroup:
         if self.protocol_type != CONSUMER_PROTOCOL:
             return None
         try:
-            return frozenset(topic for member in self.members.values() for topic in subscribed_topics(member.metadata(self.protocol)))
+            return frozenset(
+                topic for member in self.members.values() for topic in subscribed_topics(member.metadata(self.protocol))
+            )
         except ProtocolError:
             return None
 
     @property
     def wake_at(self) -> float | None:
         """When `tick` has something to do at the earliest."""
-        return min((at for at in (self.window.ends_at, self._sync_at, self._session_at) if at is not None), default=None)
+        return min(
+            (at for at in (self.window.ends_at, self._sync_at, self._session_at) if at is not None), default=None
+        )
 
     def take_effects(self) -> list[Effect]:
         effects, self.effects = self.effects, []
@@ -132,8 +144,19 @@ class ClassicGroup:
     def join_response(self, member: Member) -> JoinResult:
         listed: tuple[tuple[str, str | None, bytes], ...] = ()
         if self.leader == member.member_id:
-            listed = tuple((one.member_id, one.instance_id, one.metadata(self.protocol)) for one in self.members.values())
-        return JoinResult(ErrorCode.NONE, member.member_id, self.generation, self.protocol_type, self.protocol, self.leader, False, listed)
+            listed = tuple(
+                (one.member_id, one.instance_id, one.metadata(self.protocol)) for one in self.members.values()
+            )
+        return JoinResult(
+            ErrorCode.NONE,
+            member.member_id,
+            self.generation,
+            self.protocol_type,
+            self.protocol,
+            self.leader,
+            False,
+            listed,
+        )
 
     # --- the rebalance
 
@@ -205,10 +228,14 @@ class ClassicGroup:
         member = self.members[request.member_id]
         self.pending_sync.discard(member.member_id)
         if self.state is State.STABLE:
-            self.reply(response_future, SyncResult(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment))
+            self.reply(
+                response_future, SyncResult(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment)
+            )
             self.reset_session_timeout(member, now)
             return
-        self.reply(member.awaiting_sync, SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))  # it asks again: the first asking ends
+        self.reply(
+            member.awaiting_sync, SyncResult(ErrorCode.REBALANCE_IN_PROGRESS)
+        )  # it asks again: the first asking ends
         member.awaiting_sync = response_future
         if self.leader == member.member_id:
             assignments = {member_id: request.assignments.get(member_id, b"") for member_id in self.members}
@@ -316,11 +343,17 @@ class ClassicGroup:
         return ErrorCode.NONE
 
     def check_commit_in_transaction(self, committer: Committer) -> ErrorCode:
-        """The same of a member that commits by its producer, which does not keep its session. A rebalance does not end a transaction."""
+        """The same of a member that commits by its producer, which does not keep its session. A rebalance does not end
+        a transaction.
+        """
         if committer.generation < 0 and self.state is State.EMPTY:
             return ErrorCode.NONE
         error = self.roster.check(committer.member_id, committer.instance_id)
-        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.NONE and committer.generation != self.generation else error
+        return (
+            ErrorCode.ILLEGAL_GENERATION
+            if error is ErrorCode.NONE and committer.generation != self.generation
+            else error
+        )
 
     def check_fetch(self, _: str | None, __: int) -> ErrorCode:
         """Whether this member may read committed offsets. In a classic group everybody may."""
@@ -366,7 +399,9 @@ class ClassicGroup:
 
     def _end_sessions(self, now: Now) -> list[str]:
         never_came = [member_id for member_id, until in self.roster.pending.items() if until <= now.clock]
-        lost = [one.member_id for one in self.members.values() if one.expires_at <= now.clock and not one.waits_for_answer]
+        lost = [
+            one.member_id for one in self.members.values() if one.expires_at <= now.clock and not one.waits_for_answer
+        ]
         for member_id in (*never_came, *lost):
             self.remove(member_id)
         alive = [one.expires_at for one in self.members.values() if not one.waits_for_answer]
@@ -408,7 +443,9 @@ class ClassicGroup:
         member.rebalance_timeout = request.rebalance_timeout
 
     def await_join(self, member: Member, response_future: ResponseFuture) -> None:
-        """This JoinGroup waits for the rebalance. An earlier one of the member that still waits gets an error, and comes again."""
+        """This JoinGroup waits for the rebalance. An earlier one of the member that still waits gets an error, and
+        comes again.
+        """
         self.reply(member.awaiting_join, JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         member.awaiting_join = response_future
 

@@ -58,7 +58,9 @@ class SyncResult(NamedTuple):
 
 
 def sync_refused(error: ErrorCode) -> SyncResult:
-    """SyncGroup's error while the shard loads. Clients take COORDINATOR_LOAD_IN_PROGRESS for fatal here: they are to join again."""
+    """SyncGroup's error while the shard loads. Clients take COORDINATOR_LOAD_IN_PROGRESS for fatal here: they are to
+    join again.
+    """
     return SyncResult(ErrorCode.REBALANCE_IN_PROGRESS if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
 
 

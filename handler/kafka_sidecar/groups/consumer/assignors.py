@@ -34,7 +34,9 @@ def uniform(members: Members, counts: Counts) -> dict[str, Assignment]:
 
 
 def range_(members: Members, counts: Counts) -> dict[str, Assignment]:
-    """Of each topic a run of partitions for each subscriber, so that topics with as many partitions are joined by partition."""
+    """Of each topic a run of partitions for each subscriber, so that topics with as many partitions are joined by
+    partition.
+    """
     parts: dict[str, dict[uuid.UUID, frozenset[int]]] = {member: {} for member in members}
     for topic_id, count in sorted(counts.items()):
         subscribers = [member for member, subscriber in members.items() if topic_id in subscriber.topics]
@@ -101,7 +103,9 @@ class _Uniform:
     def _balance(self, pool: _Pool) -> bool:
         """Move partitions of the pool from those who have most to those who have least. True if any was moved."""
         lightest = [(self._load[member], order, member) for order, member in enumerate(pool.members)]
-        heaviest = [(-self._load[member], order, member) for order, member in enumerate(pool.members) if pool.parts[member]]
+        heaviest = [
+            (-self._load[member], order, member) for order, member in enumerate(pool.members) if pool.parts[member]
+        ]
         heapq.heapify(lightest)
         heapq.heapify(heaviest)
         moved = False
@@ -156,6 +160,8 @@ def _pools(members: Members, counts: Counts) -> list[_Pool]:
         if not subscribed:
             continue
         if subscribed not in pools:
-            pools[subscribed] = _Pool(sorted((member for kind in subscribed for member in listed[kind][1]), key=order.__getitem__))
+            pools[subscribed] = _Pool(
+                sorted((member for kind in subscribed for member in listed[kind][1]), key=order.__getitem__)
+            )
         pools[subscribed].topics.append(topic_id)
     return sorted(pools.values(), key=lambda pool: len(pool.members))

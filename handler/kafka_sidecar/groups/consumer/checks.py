@@ -34,9 +34,15 @@ def updated_metadata(before: ConsumerMember | None, request: MemberHeartbeat) ->
 def check_metadata(member_id: str, metadata: MemberMetadataValue, topics: Topics) -> None:
     """Whether a member may be what it says."""
     if any(len(text.encode()) > KEY_BYTES for text in (member_id, metadata.instance_id or "", metadata.regex or "")):
-        raise Refusal(ErrorCode.INVALID_REQUEST, f"A member id, instance id or regular expression is longer than {KEY_BYTES} bytes.")
+        raise Refusal(
+            ErrorCode.INVALID_REQUEST,
+            f"A member id, instance id or regular expression is longer than {KEY_BYTES} bytes.",
+        )
     if len(write_value(metadata)) > MEMBER_BYTES:
-        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"What member {member_id} subscribes to takes more than {MEMBER_BYTES} bytes.")
+        raise Refusal(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"What member {member_id} subscribes to takes more than {MEMBER_BYTES} bytes.",
+        )
     try:
         if metadata.regex:
             topics.matching(metadata.regex)
@@ -56,8 +62,8 @@ def check_epoch(member: ConsumerMember, request: MemberHeartbeat) -> None:
         relation = "greater" if request.epoch > member.epoch else "smaller"
         raise Refusal(
             ErrorCode.FENCED_MEMBER_EPOCH,
-            f"The consumer group member has a {relation} member epoch ({request.epoch}) than the one known by the group coordinator "
-            f"({member.epoch}). The member must abandon all its partitions and rejoin.",
+            f"The consumer group member has a {relation} member epoch ({request.epoch}) than the one known by the "
+            f"group coordinator ({member.epoch}). The member must abandon all its partitions and rejoin.",
         )
 
 

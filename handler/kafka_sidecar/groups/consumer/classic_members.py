@@ -52,7 +52,9 @@ def _join(group: ConsumerGroup, now: Now, request: MemberJoin) -> JoinResult:
     member = group.enter(before, member_id, metadata)
     changed = group.subscribe(now, before, member)
     member = group.step(now, member, changed, _owned_partitions(group, subscription))
-    if group.only_classic and before is not None and not before.is_classic:  # it was the last that spoke the new protocol
+    if (
+        group.only_classic and before is not None and not before.is_classic
+    ):  # it was the last that spoke the new protocol
         settled = all(map(group.is_reconciled, group.members.values()))
         group.downgrade = Downgrade(rebalance=changed or not settled)
     group.deadlines.cancel((Due.JOIN, member_id))
@@ -63,7 +65,11 @@ def _join(group: ConsumerGroup, now: Now, request: MemberJoin) -> JoinResult:
 
 def _share_one(group: ConsumerGroup, protocols: Protocols) -> bool:
     """Whether one of these is supported by all members that may once assign by it again."""
-    others = [dict(member.metadata.classic.protocols).keys() for member in group.members.values() if member.metadata.classic is not None]
+    others = [
+        dict(member.metadata.classic.protocols).keys()
+        for member in group.members.values()
+        if member.metadata.classic is not None
+    ]
     return any(all(name in names for names in others) for name, _ in protocols)
 
 
@@ -82,12 +88,20 @@ def _subscription(protocols: Protocols) -> Subscription:
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"its subscription can't be read: {error}") from error
 
 
-def _member_metadata(before: ConsumerMember | None, request: MemberJoin, subscription: Subscription) -> MemberMetadataValue:
+def _member_metadata(
+    before: ConsumerMember | None, request: MemberJoin, subscription: Subscription
+) -> MemberMetadataValue:
     return MemberMetadataValue(
-        request.instance_id, subscription.rack_id, request.client_id, request.client_host, tuple(sorted(set(subscription.topics))), None,
-        request.rebalance_timeout, None if before is None else before.metadata.assignor,
+        request.instance_id,
+        subscription.rack_id,
+        request.client_id,
+        request.client_host,
+        tuple(sorted(set(subscription.topics))),
+        None,
+        request.rebalance_timeout,
+        None if before is None else before.metadata.assignor,
         ClassicMemberMetadata(request.session_timeout, request.protocols),
-    )  # fmt: skip
+    )
 
 
 def _owned_partitions(group: ConsumerGroup, subscription: Subscription) -> Assignment:
@@ -112,7 +126,9 @@ def sync(group: ConsumerGroup, now: Now, request: MemberSync) -> SyncResult:
         group.deadlines.cancel((Due.SYNC, member.member_id))
         group.reset_session_timeout(member, now)
         version = read_subscription(_protocols(member)[0][1]).version
-        answer = SyncResult(ErrorCode.NONE, request.protocol_type, request.protocol, write_parts(group.partitions_of(member), version))
+        answer = SyncResult(
+            ErrorCode.NONE, request.protocol_type, request.protocol, write_parts(group.partitions_of(member), version)
+        )
     except Refusal as refused:
         answer = SyncResult(refused.error)
     group.flush()
@@ -125,7 +141,11 @@ def heartbeat(group: ConsumerGroup, now: Now, member_id: str, instance_id: str |
     except Refusal as refused:
         return refused.error
     group.reset_session_timeout(member, now)
-    if group.epoch <= member.epoch and member.current.state != MemberState.UNREVOKED and not _may_have_more(group, member):
+    if (
+        group.epoch <= member.epoch
+        and member.current.state != MemberState.UNREVOKED
+        and not _may_have_more(group, member)
+    ):
         return ErrorCode.NONE
     _expect_to_join(group, now, member)
     return ErrorCode.REBALANCE_IN_PROGRESS
@@ -172,7 +192,10 @@ def _protocols(member: ConsumerMember) -> Protocols:
 
 
 def _check_protocol(member: ConsumerMember, request: MemberSync) -> None:
-    if request.protocol_type not in (None, CONSUMER_PROTOCOL) or request.protocol not in (None, _protocols(member)[0][0]):
+    if request.protocol_type not in (None, CONSUMER_PROTOCOL) or request.protocol not in (
+        None,
+        _protocols(member)[0][0],
+    ):
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "it joined by another protocol")
 
 

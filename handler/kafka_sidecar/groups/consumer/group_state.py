@@ -31,7 +31,7 @@ from kafka_sidecar.groups.records.consumer import (
     TargetAssignmentMemberValue,
     TargetAssignmentMetadataKey,
     TargetAssignmentMetadataValue,
-)  # fmt: skip
+)
 
 _ORDER: Final[dict[type, int]] = {
     MemberMetadataKey: 0,
@@ -73,12 +73,16 @@ class GroupState:
     # --- changes
 
     def set_epoch(self, epoch: int, metadata_hash: int) -> None:
-        self.epoch = self._unwritten[ConsumerGroupMetadataKey(self._group_id)] = ConsumerGroupMetadataValue(epoch, metadata_hash)
+        self.epoch = self._unwritten[ConsumerGroupMetadataKey(self._group_id)] = ConsumerGroupMetadataValue(
+            epoch, metadata_hash
+        )
 
     def set_target(self, member_id: str, assignment: Assignment) -> None:
         if self.targets.get(member_id) != assignment:
             self.targets[member_id] = assignment
-            self._unwritten[TargetAssignmentMemberKey(self._group_id, member_id)] = TargetAssignmentMemberValue(assignment)
+            self._unwritten[TargetAssignmentMemberKey(self._group_id, member_id)] = TargetAssignmentMemberValue(
+                assignment
+            )
 
     def set_target_epoch(self, epoch: int) -> None:
         self.target_epoch = epoch
@@ -162,14 +166,18 @@ class GroupState:
                     self.targets[key.member] = value.partitions
                 case RegularExpressionKey(), RegularExpressionValue():
                     self.regexes[key.regex] = value
-        latest = {value.instance_id: member_id for member_id, value in metadata.items() if value.instance_id is not None}
+        latest = {
+            value.instance_id: member_id for member_id, value in metadata.items() if value.instance_id is not None
+        }
         for member_id, value in metadata.items():
             # Of two members of one instance the later has taken the place of the other (KIP-345).
             if value.instance_id is None or latest[value.instance_id] == member_id:
                 self._load_member(member_id, value, current.pop(member_id, NEW_MEMBER))
         self._drop_leftovers({*metadata, *current, *self.targets} - self.members.keys())
 
-    def _load_member(self, member_id: str, metadata: MemberMetadataValue, current: CurrentMemberAssignmentValue) -> None:
+    def _load_member(
+        self, member_id: str, metadata: MemberMetadataValue, current: CurrentMemberAssignmentValue
+    ) -> None:
         assigned = self.owners.free_of_others(member_id, current.assigned)
         revoking = self.owners.free_of_others(member_id, current.revoking)
         if (assigned, revoking) != (
@@ -181,7 +189,9 @@ class GroupState:
         self._hold(ConsumerMember(member_id, metadata, current), None)
 
     def _drop_leftovers(self, member_ids: set[str]) -> None:
-        """Records of members that are none: their deletion was cut short. The member that took their place may have got nothing yet."""
+        """Records of members that are none: their deletion was cut short. The member that took their place may have got
+        nothing yet.
+        """
         if member_ids:
             self.epoch = self.epoch._replace(metadata_hash=0)
         for member_id in sorted(member_ids):

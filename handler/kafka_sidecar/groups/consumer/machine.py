@@ -31,7 +31,7 @@ from kafka_sidecar.groups.consumer.members import (
     RequiredTopics,
     StoreRecords,
     Topics,
-)  # fmt: skip
+)
 from kafka_sidecar.groups.consumer.reconcile import StepInputs, Target, reconcile
 from kafka_sidecar.groups.consumer.subscriptions import Subscriptions
 from kafka_sidecar.groups.deadlines import Deadlines
@@ -92,7 +92,9 @@ class ConsumerGroup:
         for member in self.members.values():
             self.reset_session_timeout(member, now)
             if member.current.state == MemberState.UNREVOKED and not member.is_classic:
-                self.deadlines.set((Due.REVOCATION, member.member_id), now.clock + member.metadata.rebalance_timeout / 1000)
+                self.deadlines.set(
+                    (Due.REVOCATION, member.member_id), now.clock + member.metadata.rebalance_timeout / 1000
+                )
         self.flush()
 
     # --- what it is
@@ -187,7 +189,12 @@ class ConsumerGroup:
         self.reset_session_timeout(member, now)
         shown = before is not None and before.current.assigned == member.current.assigned and not request.is_full
         return HeartbeatResult(
-            ErrorCode.NONE, None, member.member_id, member.epoch, self._interval(now, member), None if shown else member.current.assigned
+            ErrorCode.NONE,
+            None,
+            member.member_id,
+            member.epoch,
+            self._interval(now, member),
+            None if shown else member.current.assigned,
         )
 
     def _interval(self, now: Now, member: ConsumerMember) -> int:
@@ -220,7 +227,9 @@ class ConsumerGroup:
             return self.check_static(request.member_id, request.instance_id)
         known = self.members.get(request.member_id)
         if known is None:
-            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {request.member_id} is not a member of group {self.group_id}.")
+            raise Refusal(
+                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {request.member_id} is not a member of group {self.group_id}."
+            )
         return known
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
@@ -232,7 +241,9 @@ class ConsumerGroup:
         if known is None:
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
         if known.member_id != member_id:
-            raise Refusal(ErrorCode.FENCED_INSTANCE_ID, f"Instance id {instance_id} belongs to member {known.member_id}.")
+            raise Refusal(
+                ErrorCode.FENCED_INSTANCE_ID, f"Instance id {instance_id} belongs to member {known.member_id}."
+            )
         return known
 
     def check_room(self, member_id: str) -> None:
@@ -277,14 +288,18 @@ class ConsumerGroup:
             self.group_state.set_epoch(self.epoch + 1, self.subscriptions.metadata_hash())
         return changed
 
-    def step(self, now: Now, member: ConsumerMember, subscription_changed: bool, owned: Assignment | None) -> ConsumerMember:
+    def step(
+        self, now: Now, member: ConsumerMember, subscription_changed: bool, owned: Assignment | None
+    ) -> ConsumerMember:
         """The target, if there is none of this epoch yet, and the member's next step towards it."""
         if self.epoch > self.group_state.target_epoch:
             self.subscriptions.assign(self.epoch)
         if self.is_reconciled(member) and not subscription_changed:
             return member
         target = Target(self.group_state.target_epoch, self.group_state.targets.get(member.member_id, NO_PARTITIONS))
-        inputs = StepInputs(self.subscriptions.topic_ids(member).keys(), subscription_changed, owned, self.group_state.owners.of)
+        inputs = StepInputs(
+            self.subscriptions.topic_ids(member).keys(), subscription_changed, owned, self.group_state.owners.of
+        )
         stepped = replace(member, current=reconcile(member, target, inputs))
         if stepped != member:
             self.group_state.put(stepped)
@@ -319,7 +334,10 @@ class ConsumerGroup:
             if request.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
                 self.deadlines.cancel((Due.REVOCATION, known.member_id))
                 self.group_state.put(
-                    replace(known, current=known.current._replace(epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH, revoking=NO_PARTITIONS))
+                    replace(
+                        known,
+                        current=known.current._replace(epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH, revoking=NO_PARTITIONS),
+                    )
                 )
             else:
                 self.remove([known])
@@ -372,7 +390,9 @@ class ConsumerGroup:
         return said
 
     def refresh_topics(self, now: Now) -> None:
-        """Look at the topics again: what they are now may ask for another assignment. Not before all of them are known."""
+        """Look at the topics again: what they are now may ask for another assignment. Not before all of them are
+        known.
+        """
         if not self.subscriptions.are_known:
             return
         self.knows_topics = True
@@ -403,7 +423,9 @@ class ConsumerGroup:
         return epoch_error(member, committer.generation)
 
     def check_commit_in_transaction(self, committer: Committer) -> ErrorCode:
-        """The same of a member that commits by its producer, in any version. An old epoch ends its transaction, not the producer."""
+        """The same of a member that commits by its producer, in any version. An old epoch ends its transaction, not the
+        producer.
+        """
         error = self._check_commit(committer, knows_epochs=True)
         return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
 

@@ -90,7 +90,9 @@ class MemberHeartbeat(NamedTuple):
     def is_full(self) -> bool:
         """Members tell everything when they join, and when an answer did not reach them."""
         subscribed = self.topics is not None or self.regex is not None
-        return self.epoch == JOIN_GROUP_MEMBER_EPOCH or (self.rebalance_timeout >= 0 and subscribed and self.owned is not None)
+        return self.epoch == JOIN_GROUP_MEMBER_EPOCH or (
+            self.rebalance_timeout >= 0 and subscribed and self.owned is not None
+        )
 
 
 class HeartbeatResult(NamedTuple):

@@ -9,7 +9,12 @@ from kafka_sidecar.groups.classic.machine import ClassicGroup
 from kafka_sidecar.groups.classic.members import Member
 from kafka_sidecar.groups.consumer.machine import ConsumerGroup
 from kafka_sidecar.groups.consumer.members import ConsumerMember, MemberState, Topics
-from kafka_sidecar.groups.records.consumer import Assignment, ClassicMemberMetadata, CurrentMemberAssignmentValue, MemberMetadataValue
+from kafka_sidecar.groups.records.consumer import (
+    Assignment,
+    ClassicMemberMetadata,
+    CurrentMemberAssignmentValue,
+    MemberMetadataValue,
+)
 from kafka_sidecar.groups.records.subscription import Partitions, read_parts, read_subscription, write_parts
 from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, Now
 
@@ -30,7 +35,9 @@ def topics_of(group: ClassicGroup) -> frozenset[str]:
 
 
 def to_consumer(group: ClassicGroup, fresh: ConsumerGroup, now: Now) -> None:
-    """Make of `fresh`, which is empty, what the classic group is: its generation is the epoch, its members have what they had."""
+    """Make of `fresh`, which is empty, what the classic group is: its generation is the epoch, its members have what
+    they had.
+    """
     if group.protocol_type != CONSUMER_PROTOCOL:
         raise CannotMigrate("its members are not consumers")
     if len(group.members) > fresh.max_size:
@@ -60,12 +67,21 @@ def _to_consumer(group: ClassicGroup, member: Member, topics: Topics) -> Consume
     if parts.user_data:
         raise CannotMigrate("its assignor keeps data of its own with the assignment, which would be lost")
     metadata = MemberMetadataValue(
-        member.instance_id, subscription.rack_id, member.client_id, member.client_host, tuple(sorted(set(subscription.topics))), None,
-        member.rebalance_timeout, None, ClassicMemberMetadata(member.session_timeout, member.protocols),
-    )  # fmt: skip
+        member.instance_id,
+        subscription.rack_id,
+        member.client_id,
+        member.client_host,
+        tuple(sorted(set(subscription.topics))),
+        None,
+        member.rebalance_timeout,
+        None,
+        ClassicMemberMetadata(member.session_timeout, member.protocols),
+    )
     epoch = group.generation
     return ConsumerMember(
-        member.member_id, metadata, CurrentMemberAssignmentValue(epoch, epoch, MemberState.STABLE, _by_id(parts.partitions, topics), {})
+        member.member_id,
+        metadata,
+        CurrentMemberAssignmentValue(epoch, epoch, MemberState.STABLE, _by_id(parts.partitions, topics), {}),
     )
 
 

@@ -30,7 +30,9 @@ class Owners:
                 partitions = self._owners.setdefault(topic_id, {})
                 for index in indexes:
                     owner = partitions.setdefault(index, member.member_id)
-                    assert owner == member.member_id, f"partition {index} of {topic_id} has two owners: {owner} and {member.member_id}"
+                    assert owner == member.member_id, (
+                        f"partition {index} of {topic_id} has two owners: {owner} and {member.member_id}"
+                    )
 
     def remove(self, member: ConsumerMember) -> None:
         for assignment in (member.current.assigned, member.current.revoking):

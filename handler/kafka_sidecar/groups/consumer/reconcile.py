@@ -1,4 +1,5 @@
-"""A member's next step towards its target (org.apache.kafka.coordinator.group.modern.consumer.CurrentAssignmentBuilder).
+"""A member's next step towards its target
+(org.apache.kafka.coordinator.group.modern.consumer.CurrentAssignmentBuilder).
 
 A member keeps what is in its target, is asked to revoke what is not, and is given the rest once nobody
 has it. It comes into the target's epoch when it has nothing left to revoke.
@@ -49,7 +50,9 @@ def _still_has(revoking: Assignment, owned: Assignment | None) -> bool:
 
 def _within_subscription(current: CurrentMemberAssignmentValue, inputs: StepInputs) -> CurrentMemberAssignmentValue:
     """A member that has changed its subscription does not keep partitions of other topics until the next target."""
-    unwanted = {topic_id: indexes for topic_id, indexes in current.assigned.items() if topic_id not in inputs.subscribed}
+    unwanted = {
+        topic_id: indexes for topic_id, indexes in current.assigned.items() if topic_id not in inputs.subscribed
+    }
     if not inputs.subscription_changed or not unwanted:
         return current
     assigned = {topic_id: indexes for topic_id, indexes in current.assigned.items() if topic_id in inputs.subscribed}
@@ -75,7 +78,9 @@ def _next(member: ConsumerMember, target: Target, inputs: StepInputs) -> Current
         if has - wanted:
             revoking[topic_id] = has - wanted
         # A partition that it has yet to revoke is its own: it may get it back.
-        available = frozenset(index for index in wanted - has if inputs.owner_of(topic_id, index) in (None, member.member_id))
+        available = frozenset(
+            index for index in wanted - has if inputs.owner_of(topic_id, index) in (None, member.member_id)
+        )
         unreleased = unreleased or available != wanted - has
         if available:
             free[topic_id] = available
@@ -83,11 +88,18 @@ def _next(member: ConsumerMember, target: Target, inputs: StepInputs) -> Current
         return _in_epoch(member.current, member.epoch, MemberState.UNREVOKED, assigned, revoking)
     for topic_id, indexes in free.items():
         assigned[topic_id] = assigned.get(topic_id, frozenset()) | indexes
-    return _in_epoch(member.current, target.epoch, MemberState.UNRELEASED if unreleased else MemberState.STABLE, assigned, NO_PARTITIONS)
+    return _in_epoch(
+        member.current,
+        target.epoch,
+        MemberState.UNRELEASED if unreleased else MemberState.STABLE,
+        assigned,
+        NO_PARTITIONS,
+    )
 
 
 def _in_epoch(
     current: CurrentMemberAssignmentValue, epoch: int, step: MemberState, assigned: Assignment, revoking: Assignment
 ) -> CurrentMemberAssignmentValue:
-    # Also within one epoch: a heartbeat of the epoch before, that was on its way for long, says nothing about this step.
+    # Also within one epoch: a heartbeat of the epoch before, that was on its way for long, says nothing about this
+    # step.
     return CurrentMemberAssignmentValue(epoch, current.epoch, step, assigned, revoking)

@@ -28,12 +28,18 @@ class Subscriptions:
 
     @property
     def names(self) -> frozenset[str]:
-        subscriptions = {member.metadata.topics for member in self._group_state.members.values()}  # few, of however many members
-        return frozenset[str]().union(*subscriptions, *(resolved.topics for resolved in self._group_state.regexes.values()))
+        subscriptions = {
+            member.metadata.topics for member in self._group_state.members.values()
+        }  # few, of however many members
+        return frozenset[str]().union(
+            *subscriptions, *(resolved.topics for resolved in self._group_state.regexes.values())
+        )
 
     @property
     def regexes(self) -> frozenset[str]:
-        return frozenset(member.metadata.regex for member in self._group_state.members.values() if member.metadata.regex)
+        return frozenset(
+            member.metadata.regex for member in self._group_state.members.values() if member.metadata.regex
+        )
 
     @property
     def required_topics(self) -> RequiredTopics:
@@ -41,13 +47,19 @@ class Subscriptions:
 
     @property
     def are_known(self) -> bool:
-        """Whether all about their topics is known. Before, nobody is to lose a partition for what seems not to be there."""
+        """Whether all about their topics is known. Before, nobody is to lose a partition for what seems not to be
+        there.
+        """
         return self.topics.knows(self.required_topics)
 
     @property
     def assignor(self) -> str:
         """The one that most members ask for."""
-        votes = Counter(member.metadata.assignor for member in self._group_state.members.values() if member.metadata.assignor is not None)
+        votes = Counter(
+            member.metadata.assignor
+            for member in self._group_state.members.values()
+            if member.metadata.assignor is not None
+        )
         return votes.most_common(1)[0][0] if votes else DEFAULT
 
     def resolve(self, wall: int) -> None:
@@ -77,7 +89,9 @@ class Subscriptions:
     def _in_order(self) -> list[ConsumerMember]:
         """Static members by their instance, so that they get the same when they come back."""
         members = self._group_state.members.values()
-        return sorted(members, key=lambda one: (one.metadata.instance_id is None, one.metadata.instance_id or one.member_id))
+        return sorted(
+            members, key=lambda one: (one.metadata.instance_id is None, one.metadata.instance_id or one.member_id)
+        )
 
     def topic_ids(self, member: ConsumerMember) -> Mapping[uuid.UUID, str]:
         """The topics that a member is subscribed to and that are there, by the names under which it knows them."""
@@ -100,11 +114,15 @@ class Subscriptions:
 
     def assign(self, epoch: int) -> None:
         """The target of an epoch."""
-        counts = {topic.topic_id: topic.partitions for name in self.names if (topic := self.topics.get(name)) is not None}
+        counts = {
+            topic.topic_id: topic.partitions for name in self.names if (topic := self.topics.get(name)) is not None
+        }
         order = self._in_order()
         topic_ids = {_key(member): frozenset(self.topic_ids(member)) for member in _one_of_each(order)}
         members = {
-            member.member_id: Subscriber(topic_ids[_key(member)], self._group_state.targets.get(member.member_id, NO_PARTITIONS))
+            member.member_id: Subscriber(
+                topic_ids[_key(member)], self._group_state.targets.get(member.member_id, NO_PARTITIONS)
+            )
             for member in order
         }
         for member_id, assignment in ASSIGNORS[self.assignor](members, counts).items():

@@ -17,7 +17,13 @@ import struct
 from typing import NamedTuple
 
 from kafka_sidecar.groups.records import consumer
-from kafka_sidecar.groups.records.classic import GroupMetadataKey, GroupMetadataValue, MemberValue, read_group, write_group
+from kafka_sidecar.groups.records.classic import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberValue,
+    read_group,
+    write_group,
+)
 from kafka_sidecar.groups.records.consumer import ConsumerKey, ConsumerValue
 from kafka_sidecar.groups.records.offsets import OffsetCommitKey, OffsetCommitValue, read_offset, write_offset
 from kafka_sidecar.groups.records.pending import (
@@ -35,10 +41,24 @@ from kafka_sidecar.groups.records.subscription import subscribed_topics
 from kafka_sidecar.wire.primitives import NEVER_FLEXIBLE, RecordUnreadable, reading, text, versioned
 
 __all__ = [
-    "GroupMetadataKey", "GroupMetadataValue", "Key", "MemberValue", "OffsetCommitKey", "OffsetCommitValue", "OffsetKey", "PendingOffsetKey",
-    "PendingOffsetValue", "Record",
-    "RecordUnreadable", "Value", "read_key", "read_record", "subscribed_topics", "write_key", "write_value",
-]  # fmt: skip
+    "GroupMetadataKey",
+    "GroupMetadataValue",
+    "Key",
+    "MemberValue",
+    "OffsetCommitKey",
+    "OffsetCommitValue",
+    "OffsetKey",
+    "PendingOffsetKey",
+    "PendingOffsetValue",
+    "Record",
+    "RecordUnreadable",
+    "Value",
+    "read_key",
+    "read_record",
+    "subscribed_topics",
+    "write_key",
+    "write_value",
+]
 
 OffsetKey = OffsetCommitKey | PendingOffsetKey  # each has a group, a topic and a partition
 Key = OffsetKey | GroupMetadataKey | ConsumerKey

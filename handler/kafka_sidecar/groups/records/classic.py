@@ -56,7 +56,9 @@ def _member_value(reader: Reader, version: int) -> MemberValue:
     reader.skip_tagged_fields()
     if rebalance_timeout < 0:
         rebalance_timeout = session_timeout  # as Kafka takes version 0
-    return MemberValue(member_id, instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment)
+    return MemberValue(
+        member_id, instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment
+    )
 
 
 def write_group(value: GroupMetadataValue) -> bytes:
@@ -67,6 +69,11 @@ def write_group(value: GroupMetadataValue) -> bytes:
 
 def _write_member(member: MemberValue) -> bytes:
     return (
-        text(member.member_id) + text(member.instance_id) + text(member.client_id) + text(member.client_host)
-        + struct.pack(">ii", member.rebalance_timeout, member.session_timeout) + data(member.subscription) + data(member.assignment)
-    )  # fmt: skip
+        text(member.member_id)
+        + text(member.instance_id)
+        + text(member.client_id)
+        + text(member.client_host)
+        + struct.pack(">ii", member.rebalance_timeout, member.session_timeout)
+        + data(member.subscription)
+        + data(member.assignment)
+    )

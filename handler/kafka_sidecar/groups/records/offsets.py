@@ -67,6 +67,12 @@ def write_offset(value: OffsetCommitValue) -> bytes:
         head = struct.pack(">hq", VERSION_WITH_EXPIRY, value.offset)
         return head + text(value.metadata) + struct.pack(">qq", value.committed_at, value.expires_at)
     if value.topic_id is not None:
-        head = struct.pack(">hqi", VERSION_WITH_TOPIC_ID, value.offset, value.leader_epoch) + compact_text(value.metadata)
+        head = struct.pack(">hqi", VERSION_WITH_TOPIC_ID, value.offset, value.leader_epoch) + compact_text(
+            value.metadata
+        )
         return head + struct.pack(">q", value.committed_at) + tagged(TOPIC_ID_TAG, value.topic_id.bytes)
-    return struct.pack(">hqi", VERSION, value.offset, value.leader_epoch) + text(value.metadata) + struct.pack(">q", value.committed_at)
+    return (
+        struct.pack(">hqi", VERSION, value.offset, value.leader_epoch)
+        + text(value.metadata)
+        + struct.pack(">q", value.committed_at)
+    )

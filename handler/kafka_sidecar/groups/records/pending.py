@@ -1,7 +1,7 @@
 """Offsets that are committed in a transaction which has not ended: a kind of key of our own.
 
-In Kafka's log they are ordinary records of a transactional batch. A log that is compacted by key can't have them so: they would take
-the place of what is committed. Kafka's tools pass over kinds that they do not know.
+In Kafka's log they are ordinary records of a transactional batch. A log that is compacted by key can't have them so:
+they would take the place of what is committed. Kafka's tools pass over kinds that they do not know.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def read_pending_key(reader: Reader) -> PendingOffsetKey:
 
 
 def write_pending_key(key: PendingOffsetKey) -> bytes:
-    return struct.pack(">hq", KIND, key.producer_id) + text(key.group) + text(key.topic) + struct.pack(">i", key.partition)
+    return (
+        struct.pack(">hq", KIND, key.producer_id) + text(key.group) + text(key.topic) + struct.pack(">i", key.partition)
+    )
 
 
 def read_pending_value(data: bytes) -> PendingOffsetValue:

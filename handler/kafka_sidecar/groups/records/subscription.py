@@ -1,4 +1,6 @@
-"""Subscriptions and assignments of members of the classic protocol (ConsumerProtocolSubscription, ConsumerProtocolAssignment)."""
+"""Subscriptions and assignments of members of the classic protocol (ConsumerProtocolSubscription,
+ConsumerProtocolAssignment).
+"""
 
 from __future__ import annotations
 
@@ -57,13 +59,16 @@ def read_parts(value: bytes) -> Parts:
 
 def write_parts(partitions: Mapping[str, frozenset[int]], version: int) -> bytes:
     """In the version of the member's own subscription."""
-    topics = (text(name) + array(struct.pack(">i", index) for index in sorted(indexes)) for name, indexes in sorted(partitions.items()))
+    topics = (
+        text(name) + array(struct.pack(">i", index) for index in sorted(indexes))
+        for name, indexes in sorted(partitions.items())
+    )
     return struct.pack(">h", max(0, min(version, HIGHEST))) + array(topics) + b"\xff\xff\xff\xff"
 
 
 def renamed_subscription(value: bytes, rename: Callable[[str], str]) -> bytes:
-    """A subscription with other names for its topics. What can't be read stays as it is. (kafka-go says version 1, and does not write what
-    is owned.)
+    """A subscription with other names for its topics. What can't be read stays as it is. (kafka-go says version 1, and
+    does not write what is owned.)
     """
     try:
         with reading("a subscription"):

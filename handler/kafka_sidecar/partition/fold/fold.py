@@ -24,7 +24,14 @@ from kafka_sidecar.partition.fold.producer_states import ProducerMemory
 from kafka_sidecar.partition.fold.producers import ACCEPTED, UNJUDGED, ProducerTable, Verdict, is_next_sequence
 from kafka_sidecar.partition.fold.recent_ends import RecentEnds
 from kafka_sidecar.partition.fold.transactions import BatchIs, MarkerIs, TransactionVerdicts
-from kafka_sidecar.partition.log.basis import NO_TRANSACTION, UNKNOWN_PRODUCER, Basis, BatchSequence, KnownProducer, encode_basis
+from kafka_sidecar.partition.log.basis import (
+    NO_TRANSACTION,
+    UNKNOWN_PRODUCER,
+    Basis,
+    BatchSequence,
+    KnownProducer,
+    encode_basis,
+)
 from kafka_sidecar.partition.log.entries import Content, CountedFewer, sequence_of
 from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.wire.control_records import read_marker
@@ -37,7 +44,9 @@ BEFORE_ALL: Final = Position(-1, -1)
 NOTHING_WRITTEN: Final = Position(-1, 0)  # before all that comes, in a log that holds nothing
 BEHIND_ITS_MARKER: Final = Verdict(ErrorCode.INVALID_TXN_STATE, -1)
 
-SWITCH_ON: Final = "set brokerEntryMetadataInterceptors and exposingBrokerEntryMetadataToClientEnabled=true on every broker"
+SWITCH_ON: Final = (
+    "set brokerEntryMetadataInterceptors and exposingBrokerEntryMetadataToClientEnabled=true on every broker"
+)
 
 
 class IndexAlarm(SidecarError):
@@ -92,13 +101,17 @@ class Fold:
     )
 
     def __init__(
-        self, replayed_from: Position | None = None, transactions: TransactionVerdicts | None = None, memory: ProducerMemory | None = None
+        self,
+        replayed_from: Position | None = None,
+        transactions: TransactionVerdicts | None = None,
+        memory: ProducerMemory | None = None,
     ) -> None:
         self.transactions = transactions  # None: this one believes every batch and every marker
         self.memory = memory or ProducerMemory()
         self.replayed_from = replayed_from  # None: at the first entry that is there
         self.begins_at_first = replayed_from is None  # with the first entry that is there
-        # Whether nothing was ever taken from the log, if somebody has asked: markers of Pulsar's may stand before the first entry.
+        # Whether nothing was ever taken from the log, if somebody has asked: markers of Pulsar's may stand before the
+        # first entry.
         self.is_of_the_whole_log: bool | None = None
         self._learns_where_it_begins = True  # from the first entry
         self.has_learnt = False  # of producers, what stands before all that it has folded itself
@@ -109,7 +122,8 @@ class Fold:
         self.follows_offset: int | None = None  # where the entry before the first ends, if somebody has asked for that
         self.first_offset = 0  # where folding began
         self._knows_first_offset = False
-        self._begins_at_most: int | None = None  # where only another writer's word tells where the first entry begins: its last offset
+        # Where only another writer's word tells where the first entry begins: its last offset
+        self._begins_at_most: int | None = None
         self._is_said_to_begin_at: int | None = None  # by an entry that nobody can read
         self.last_position: Position | None = None
         self.passed_to: Position | None = None  # the last entry before the first that has an index
@@ -133,14 +147,16 @@ class Fold:
         self._recent_ends.add(position, self.next_offset)
 
     def pass_over_to(self, position: Position, next_offset: int) -> None:
-        """Go on behind an entry as if all up to there had been folded. At which offset that entry itself ends stays unknown: an index that
-        no reader is given may stand behind it.
+        """Go on behind an entry as if all up to there had been folded. At which offset that entry itself ends stays
+        unknown: an index that no reader is given may stand behind it.
         """
         self.last_position, self.next_offset = position, next_offset
         self._recent_ends = RecentEnds()
 
     def pass_over(self, position: Position) -> None:
-        """An entry that has no index, before the first that has one: it was written before the interceptor was switched on."""
+        """An entry that has no index, before the first that has one: it was written before the interceptor was switched
+        on.
+        """
         self.passed_to = position
 
     @property
@@ -154,8 +170,8 @@ class Fold:
         return self.first_offset if self._knows_first_offset else None
 
     def begins_where_ends(self, earlier: Fold) -> bool:
-        """Whether the first entry that was folded stands right behind all that another fold knows, by its offset. What an entry that nobody
-        can read says of itself counts where the other's end agrees.
+        """Whether the first entry that was folded stands right behind all that another fold knows, by its offset. What
+        an entry that nobody can read says of itself counts where the other's end agrees.
         """
         return earlier.next_offset in (self.seen_from, self._is_said_to_begin_at)
 
@@ -165,22 +181,24 @@ class Fold:
         return last is not None and last.ledger == ledger and last.entry + 1 == entry
 
     def is_gap(self, position: Position, base_offset: int) -> bool:
-        """Whether offsets are missing (`misses_before`), and this fold knows something of what stood before. Of a log that was empty it
-        knows nothing until `end_of_the_past`.
+        """Whether offsets are missing (`misses_before`), and this fold knows something of what stood before. Of a log
+        that was empty it knows nothing until `end_of_the_past`.
         """
         is_known = self.last_position is not None or self.has_learnt or self._was_never_written
         return is_known and self.misses_before(position, base_offset)
 
     def misses_before(self, position: Position, base_offset: int) -> bool:
-        """Whether offsets are missing before an entry that comes next: retention took entries that were not read yet, or none had them.
+        """Whether offsets are missing before an entry that comes next: retention took entries that were not read yet,
+        or none had them.
 
-        Retention takes whole ledgers. What is missing within one are markers of Pulsar's, and indexes that no entry has.
+        Retention takes whole ledgers. What is missing within one are markers of Pulsar's, and indexes that no entry
+        has.
         """
         return self.knows_next_offset and base_offset > self.next_offset and position.ledger != self._ledger
 
     def base_by(self, said: int, last_index: int) -> int:
-        """Where an entry may begin whose writer says that it begins at `said`. If the log reaches further already, that is false: then all
-        before its last offset may be missing.
+        """Where an entry may begin whose writer says that it begins at `said`. If the log reaches further already, that
+        is false: then all before its last offset may be missing.
         """
         return last_index if self.knows_next_offset and said < self.next_offset else said
 
@@ -213,17 +231,32 @@ class Fold:
         if not self.producers.begins_expired:
             return reached
         states = [self.producers.judging_state(batch) for batch in batches]
-        return min([reached, *(state.at for state in states if state is not None and state.is_the_least and state.last != ANY_SEQUENCE)])
+        return min(
+            [
+                reached,
+                *(
+                    state.at
+                    for state in states
+                    if state is not None and state.is_the_least and state.last != ANY_SEQUENCE
+                ),
+            ]
+        )
 
     def basis(self, producer_id: int) -> bytes | None:
-        """The fold's knowledge now, encoded, for an entry of one batch that is to be sent; None where its producer may begin anywhere."""
+        """The fold's knowledge now, encoded, for an entry of one batch that is to be sent; None where its producer may
+        begin anywhere.
+        """
         state = self.producers.states.get(producer_id)
         if state is None or (not state.batches and state.is_the_least):
             return None
         return encode_basis(self.reached or self.begins_behind, state.epoch, state.last)
 
-    def basis_with(self, batches: Iterable[BatchSequence], known: Sequence[KnownProducer], transactions: Sequence[int] = ()) -> bytes:
-        """How far the fold is now, encoded, with what is known of the producer of each batch of an entry, and its transaction."""
+    def basis_with(
+        self, batches: Iterable[BatchSequence], known: Sequence[KnownProducer], transactions: Sequence[int] = ()
+    ) -> bytes:
+        """How far the fold is now, encoded, with what is known of the producer of each batch of an entry, and its
+        transaction.
+        """
         return Basis(self.known_up_to(batches), known, transactions).encode()
 
     def writer_sequence(self, writer: bytes) -> int:
@@ -234,16 +267,28 @@ class Fold:
         """Compare an entry that was folded from its receipt with what the broker stored."""
         known = self.end_of(position)
         if known is not None and known != last_index + 1:
-            raise IndexAlarm(f"entry {position} was folded to end before offset {known}, but the broker's index says {last_index + 1}")
+            raise IndexAlarm(
+                f"entry {position} was folded to end before offset {known}, but the broker's index says "
+                f"{last_index + 1}"
+            )
 
     def append_own(
-        self, writer: bytes, writer_sequence: int, ledger: int, entry: int, offset_count: int, max_timestamp: int, producer_id: int,
-        epoch: int, first_sequence: int, last_sequence: int,
-    ) -> int:  # fmt: skip
+        self,
+        writer: bytes,
+        writer_sequence: int,
+        ledger: int,
+        entry: int,
+        offset_count: int,
+        max_timestamp: int,
+        producer_id: int,
+        epoch: int,
+        first_sequence: int,
+        last_sequence: int,
+    ) -> int:
         """Fold an entry of one batch by its receipt, in few steps, and return its base offset.
 
-        It was written by the one who folds here, `is_adjacent` is true of its place, and it is its producer's next, of whom all is
-        known: then `by_receipt` would accept it. If it is not, −1, and nothing has changed.
+        It was written by the one who folds here, `is_adjacent` is true of its place, and it is its producer's next, of
+        whom all is known: then `by_receipt` would accept it. If it is not, −1, and nothing has changed.
         """
         if writer_sequence <= self.writers.get(writer, -1):
             return -1
@@ -285,16 +330,31 @@ class Fold:
         return self._recent_ends.next_offset(position)
 
     def learn(self, earlier: Fold) -> None:
-        """Know what a fold knows that began earlier, and has come to the place before where this one began, or further."""
+        """Know what a fold knows that began earlier, and has come to the place before where this one began, or
+        further.
+        """
         began, ended = self.replayed_from, earlier.last_position
         first = self.first_offset if self._begins_at_most is None else self._begins_at_most
-        if ended is not None and (began is None or ended < began) and self.knows_next_offset and earlier.next_offset > first:
-            raise IndexAlarm(f"entry {ended} reaches offset {earlier.next_offset}, but offset {first} stands at {began} or behind")
-        self.producers.learn(earlier.producers, earlier.last_position or BEFORE_ALL, earlier.replayed_from, earlier.writers)
+        if (
+            ended is not None
+            and (began is None or ended < began)
+            and self.knows_next_offset
+            and earlier.next_offset > first
+        ):
+            raise IndexAlarm(
+                f"entry {ended} reaches offset {earlier.next_offset}, but offset {first} stands at {began} or behind"
+            )
+        self.producers.learn(
+            earlier.producers, earlier.last_position or BEFORE_ALL, earlier.replayed_from, earlier.writers
+        )
         mine, self.writers = self.writers, earlier.writers
         for writer, sequence in mine.items():
             self._note_writer(writer, max(sequence, self.writers.get(writer, -1)))
-        if earlier.knows_next_offset and earlier.replayed_from is not None and (began is None or began < earlier.replayed_from):
+        if (
+            earlier.knows_next_offset
+            and earlier.replayed_from is not None
+            and (began is None or began < earlier.replayed_from)
+        ):
             # This fold has forgotten the entries before that, and reads them again.
             self.first_offset = earlier.first_offset
         elif earlier.knows_next_offset:
@@ -313,17 +373,22 @@ class Fold:
         return self.next_offset if self.knows_next_offset else self.follows_offset
 
     def check_count(self, position: Position, last_index: int, content: Content) -> None:
-        """Raises EntryUnreadable where another writer announced fewer records to the broker than it wrote. A sidecar's own is an alarm."""
+        """Raises EntryUnreadable where another writer announced fewer records to the broker than it wrote. A sidecar's
+        own is an alarm.
+        """
         if content.is_foreign and last_index - content.offset_count + 1 < (self._least_offset or 0):
             raise CountedFewer(position, content)
 
     def lacks_proof(self, content: Content) -> bool:
-        """Whether only another writer's word tells where this entry begins: it is the first here, and others stand before it."""
+        """Whether only another writer's word tells where this entry begins: it is the first here, and others stand
+        before it.
+        """
         is_first = self._least_offset is None and not self.begins_at_first
         return is_first and content.is_foreign and content.offset_count > 1
 
     def begin_behind(self, position: Position, last_index: int, content: Content) -> Folded:
-        """Begin behind an entry that `lacks_proof`: a fold that reads what stood before knows where it begins, and what came of it.
+        """Begin behind an entry that `lacks_proof`: a fold that reads what stood before knows where it begins, and what
+        came of it.
 
         Its transactions count nevertheless. Where it says that it begins is the least that they can be open from.
         """
@@ -341,9 +406,11 @@ class Fold:
     def by_reading(self, position: Position, last_index: int, content: Content) -> Folded:
         return self._apply(position, last_index, content)
 
-    def unreadable(self, position: Position, last_index: int, why: EntryUnreadable | None = None, messages: int = 1) -> Folded:
-        """An entry nobody can decode still takes its offsets: as many as lead up to it. Where the first entry begins nobody knows: by its
-        metadata the broker gave each of its `messages` an index.
+    def unreadable(
+        self, position: Position, last_index: int, why: EntryUnreadable | None = None, messages: int = 1
+    ) -> Folded:
+        """An entry nobody can decode still takes its offsets: as many as lead up to it. Where the first entry begins
+        nobody knows: by its metadata the broker gave each of its `messages` an index.
         """
         least = self._least_offset
         base = last_index if least is None else min(least, last_index)
@@ -414,7 +481,9 @@ class Fold:
 
     def _advance(self, position: Position, base: int, last_index: int) -> None:
         if base < 0 or (self.knows_next_offset and base < self.next_offset):
-            raise IndexAlarm(f"entry {position} begins at offset {base}, but the log already reaches {self.next_offset}")
+            raise IndexAlarm(
+                f"entry {position} begins at offset {base}, but the log already reaches {self.next_offset}"
+            )
         if self.last_position is not None and position <= self.last_position:
             raise IndexAlarm(f"entry {position} comes after {self.last_position}")
         if not self.knows_next_offset:
@@ -430,8 +499,14 @@ class Fold:
         began, begins_expired = self.replayed_from, self.producers.begins_expired
         if self.has_learnt and not (began is None and begins_expired):
             return  # it knows all that the fold knew that it has learnt from, and goes on at the same offset
-        if began is not None and position.ledger != began.ledger and self.own_writer is not None and self.passed_to is None:
-            self.replayed_from = position  # retention may have taken what stood between, since it was asked where to begin
+        if (
+            began is not None
+            and position.ledger != began.ledger
+            and self.own_writer is not None
+            and self.passed_to is None
+        ):
+            # Retention may have taken what stood between, since it was asked where to begin
+            self.replayed_from = position
         elif began is None and (self.was_emptied or begins_expired):
             self.replayed_from = position
             if position.ledger != self._ledger:
@@ -448,8 +523,8 @@ class Fold:
         self.was_emptied = False
 
     def _note_batches(self, content: Content) -> int:
-        """How many of an entry's batches the log has had before: its first ones. A writer numbers its batches, and never goes back but for
-        sending some again, in the same entry or in another.
+        """How many of an entry's batches the log has had before: its first ones. A writer numbers its batches, and
+        never goes back but for sending some again, in the same entry or in another.
         """
         if content.writer is None:
             return 0
@@ -460,11 +535,14 @@ class Fold:
         return max(0, known - content.writer_sequence + 1)
 
     def _note_resent(self, content: Content, number: int, offset: int) -> None:
-        """A second copy of a batch or a marker is hidden behind its transaction's marker, as a late batch is. A reader that has not seen
-        the first copy would serve it: consumers would be given aborted data, or take a marker for the end of the next transaction.
+        """A second copy of a batch or a marker is hidden behind its transaction's marker, as a late batch is. A reader
+        that has not seen the first copy would serve it: consumers would be given aborted data, or take a marker for the
+        end of the next transaction.
         """
         if self.transactions is not None:
-            self.transactions.note_copy(content.batches[number][0].producer_id, _transaction_of(content, number), offset)
+            self.transactions.note_copy(
+                content.batches[number][0].producer_id, _transaction_of(content, number), offset
+            )
 
     def _of_resent(self, batch: BatchSequence | None) -> Verdict:
         if batch is not None:
@@ -476,7 +554,9 @@ class Fold:
     def _has_folded_since(self, position: Position) -> bool:
         return self.has_all or (self.replayed_from is not None and position.after() >= self.replayed_from)
 
-    def _check_and_record(self, batch: BatchSequence, content: Content, number: int, offset: int, position: Position) -> Verdict:
+    def _check_and_record(
+        self, batch: BatchSequence, content: Content, number: int, offset: int, position: Position
+    ) -> Verdict:
         header = content.batches[number][0]
         is_transactional = bool(header.attributes & TRANSACTIONAL)
         producers, basis = self.producers, content.basis
@@ -508,8 +588,11 @@ class Fold:
         may_follow = (one is None or is_replicated) and not self.has_all
         record = producers.record_replicated if is_replicated else producers.record
         record(batch, offset, position, header.max_timestamp, may_follow=may_follow)
-        # It is its producer's next. Unless its first try stands before all that is folded here, and was refused: readers look further back.
-        is_uncertain = one is not None and one.sent_again and not is_replicated and not self._has_folded_since(one.folded_to)
+        # It is its producer's next. Unless its first try stands before all that is folded here, and was refused:
+        # readers look further back.
+        is_uncertain = (
+            one is not None and one.sent_again and not is_replicated and not self._has_folded_since(one.folded_to)
+        )
         if is_uncertain:
             return UNJUDGED
         return ACCEPTED if its_transaction is BatchIs.GOOD else BEHIND_ITS_MARKER
@@ -518,9 +601,9 @@ class Fold:
         return BatchIs.GOOD if self.transactions is None else self.transactions.append(producer_id, transaction, offset)
 
     def _note_hidden(self, producer_id: int, transaction: int, offset: int) -> None:
-        """A hidden batch belongs to its transaction too. Once retention has taken what hides the batch, a reader may show it (ADR 21). Then
-        consumers must know whether the transaction was aborted. Batches that other programs wrote have no number: they may stand behind
-        their marker, and would open a transaction that nobody ends.
+        """A hidden batch belongs to its transaction too. Once retention has taken what hides the batch, a reader may
+        show it (ADR 21). Then consumers must know whether the transaction was aborted. Batches that other programs
+        wrote have no number: they may stand behind their marker, and would open a transaction that nobody ends.
         """
         if transaction != NO_TRANSACTION:
             self._append_to_transaction(producer_id, transaction, offset)
@@ -544,9 +627,17 @@ class Fold:
                 case MarkerIs.LATE:
                     return BEHIND_ITS_MARKER
                 case MarkerIs.FOR_ONE_LEFT_OPEN:
-                    return Verdict(ErrorCode.NONE, offset, duplicate=True)  # it has done its work, and no consumer is given it
+                    return Verdict(
+                        ErrorCode.NONE, offset, duplicate=True
+                    )  # it has done its work, and no consumer is given it
         batch = BatchSequence(header.producer_id, header.producer_epoch, ANY_SEQUENCE, ANY_SEQUENCE)
-        folded_to = THE_PAST if content.known_there is not None else BEFORE_ALL if content.basis is None else content.basis.folded_to
+        folded_to = (
+            THE_PAST
+            if content.known_there is not None
+            else BEFORE_ALL
+            if content.basis is None
+            else content.basis.folded_to
+        )
         one = _unjudged(batch, content, number, offset, position, folded_to, UNKNOWN_PRODUCER)
         self.producers.fence(one, self.replayed_from)
         return ACCEPTED
@@ -563,12 +654,25 @@ def _known(state: ProducerState | None) -> KnownProducer | None:
 
 
 def _unjudged(
-    batch: BatchSequence, content: Content, number: int, offset: int, position: Position, folded_to: Position, known: KnownProducer
+    batch: BatchSequence,
+    content: Content,
+    number: int,
+    offset: int,
+    position: Position,
+    folded_to: Position,
+    known: KnownProducer,
 ) -> Unjudged:
     return Unjudged(
-        batch, offset, position, content.batches[number][0].max_timestamp, folded_to, known,
-        content.writer or b"", content.writer_sequence + number, content.sent_again,
-    )  # fmt: skip
+        batch,
+        offset,
+        position,
+        content.batches[number][0].max_timestamp,
+        folded_to,
+        known,
+        content.writer or b"",
+        content.writer_sequence + number,
+        content.sent_again,
+    )
 
 
 def _transaction_of(content: Content, number: int) -> int:

@@ -85,14 +85,20 @@ class KnownProducers(NamedTuple):
             packed.add(*row)
         began = self.began or Position(0, 0)
         return pb.Producers(
-            next_offset=self.next_offset, last_ledger=self.last.ledger, last_entry=self.last.entry,
-            began_within=self.began is not None, began_ledger=began.ledger, began_entry=began.entry, begins_expired=self.begins_expired,
-            pages=packed.pages, writers=[pb.Writer(name=name, last_sequence=last) for name, last in self.writers],
+            next_offset=self.next_offset,
+            last_ledger=self.last.ledger,
+            last_entry=self.last.entry,
+            began_within=self.began is not None,
+            began_ledger=began.ledger,
+            began_entry=began.entry,
+            begins_expired=self.begins_expired,
+            pages=packed.pages,
+            writers=[pb.Writer(name=name, last_sequence=last) for name, last in self.writers],
             unjudged=map(_encoded, self.unjudged),
             mark_ledgers=differences(mark.position.ledger for mark in self.marks),
             mark_entries=differences(mark.position.entry for mark in self.marks),
             mark_times=differences(mark.at for mark in self.marks),
-        )  # fmt: skip
+        )
 
     @classmethod
     def decode(cls, data: bytes) -> KnownProducers:
@@ -111,7 +117,9 @@ class KnownProducers(NamedTuple):
             raise ValueError(f"it ends at entry {last} with offset {stored.next_offset}")
         began = Position(stored.began_ledger, stored.began_entry) if stored.began_within else None
         writers = [(one.name, one.last_sequence) for one in stored.writers]
-        columns = zip(accumulate(stored.mark_ledgers), accumulate(stored.mark_entries), accumulate(stored.mark_times), strict=True)
+        columns = zip(
+            accumulate(stored.mark_ledgers), accumulate(stored.mark_entries), accumulate(stored.mark_times), strict=True
+        )
         marks = [Mark(Position(ledger, entry), at) for ledger, entry, at in columns]
         asleep = PackedStates.of_pages(stored.pages)
         unjudged = list(map(_decoded, stored.unjudged))
@@ -129,16 +137,33 @@ def _put_unjudged(table: ProducerTable, one: Unjudged) -> None:
 
 def _encoded(one: Unjudged) -> pb.UnjudgedBatch:
     return pb.UnjudgedBatch(
-        producer_id=one.batch.producer_id, epoch=one.batch.epoch, first_sequence=one.batch.first, last_sequence=one.batch.last,
-        base_offset=one.base_offset, ledger=one.position.ledger, entry=one.position.entry, max_timestamp=one.max_timestamp,
-        folded_to_ledger=one.folded_to.ledger, folded_to_entry=one.folded_to.entry, known_epoch=one.known.epoch,
-        known_sequence=one.known.last_sequence, writer=one.writer, writer_sequence=one.writer_sequence, sent_again=one.sent_again,
-    )  # fmt: skip
+        producer_id=one.batch.producer_id,
+        epoch=one.batch.epoch,
+        first_sequence=one.batch.first,
+        last_sequence=one.batch.last,
+        base_offset=one.base_offset,
+        ledger=one.position.ledger,
+        entry=one.position.entry,
+        max_timestamp=one.max_timestamp,
+        folded_to_ledger=one.folded_to.ledger,
+        folded_to_entry=one.folded_to.entry,
+        known_epoch=one.known.epoch,
+        known_sequence=one.known.last_sequence,
+        writer=one.writer,
+        writer_sequence=one.writer_sequence,
+        sent_again=one.sent_again,
+    )
 
 
 def _decoded(stored: pb.UnjudgedBatch) -> Unjudged:
     return Unjudged(
-        BatchSequence(stored.producer_id, stored.epoch, stored.first_sequence, stored.last_sequence), stored.base_offset,
-        Position(stored.ledger, stored.entry), stored.max_timestamp, Position(stored.folded_to_ledger, stored.folded_to_entry),
-        KnownProducer(stored.known_epoch, stored.known_sequence), stored.writer, stored.writer_sequence, stored.sent_again,
-    )  # fmt: skip
+        BatchSequence(stored.producer_id, stored.epoch, stored.first_sequence, stored.last_sequence),
+        stored.base_offset,
+        Position(stored.ledger, stored.entry),
+        stored.max_timestamp,
+        Position(stored.folded_to_ledger, stored.folded_to_entry),
+        KnownProducer(stored.known_epoch, stored.known_sequence),
+        stored.writer,
+        stored.writer_sequence,
+        stored.sent_again,
+    )

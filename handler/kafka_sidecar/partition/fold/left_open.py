@@ -1,4 +1,6 @@
-"""Transactions that no marker had ended when their producer's next one began, and those of them that were aborted later. Pure."""
+"""Transactions that no marker had ended when their producer's next one began, and those of them that were aborted
+later. Pure.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ class LeftOpen(NamedTuple):
 
 
 class Undone(NamedTuple):
-    """What a producer wrote at these offsets in a transaction that was left open, and is aborted. Its next ones may be committed, so the
-    batches are hidden: a consumer takes all that an aborted producer writes, up to its next marker of an abort, for aborted.
+    """What a producer wrote at these offsets in a transaction that was left open, and is aborted. Its next ones may be
+    committed, so the batches are hidden: a consumer takes all that an aborted producer writes, up to its next marker of
+    an abort, for aborted.
     """
 
     producer_id: int
@@ -33,8 +36,9 @@ T = TypeVar("T", LeftOpen, Undone)
 
 
 class ByProducer(Generic[T]):
-    """A log may have thousands of them, of one producer or of many. Each batch and each marker of a transaction asks for its producer's.
-    Those of a producer stand in the order of their numbers; `Undone` has none, and stands in the order of offsets.
+    """A log may have thousands of them, of one producer or of many. Each batch and each marker of a transaction asks
+    for its producer's. Those of a producer stand in the order of their numbers; `Undone` has none, and stands in the
+    order of offsets.
     """
 
     __slots__ = ("_count", "_first_offsets", "_of", "_removed")
@@ -97,5 +101,9 @@ class ByProducer(Generic[T]):
     def __copy__(self) -> ByProducer[T]:
         copied = ByProducer[T]()
         copied._of = {producer_id: list(those) for producer_id, those in self._of.items()}
-        copied._count, copied._first_offsets, copied._removed = self._count, list(self._first_offsets), Counter(self._removed)
+        copied._count, copied._first_offsets, copied._removed = (
+            self._count,
+            list(self._first_offsets),
+            Counter(self._removed),
+        )
         return copied

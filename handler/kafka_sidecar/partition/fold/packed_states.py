@@ -2,10 +2,10 @@
 
     id ── hash ──▶ page: rows of a few dozen producers, one behind the other ──▶ row: id, length, numbers
 
-A page is an immutable string of bytes, so a copy of all is a copy of the list of pages, and may be read in a thread. There is one page
-more for each 32 rows that are added, and making it moves the rows of one other page (linear hashing): nothing ever takes long.
-Pages are kept in Pulsar as they are here. A change of the hash or the rows needs another key in `producer_snapshots`, and another
-field for `Fold.known`.
+A page is an immutable string of bytes, so a copy of all is a copy of the list of pages, and may be read in a thread.
+There is one page more for each 32 rows that are added, and making it moves the rows of one other page (linear hashing):
+nothing ever takes long. Pages are kept in Pulsar as they are here. A change of the hash or the rows needs another key
+in `producer_snapshots`, and another field for `Fold.known`.
 """
 
 from __future__ import annotations
@@ -120,7 +120,11 @@ class PackedStates:
     def expire_first(self, is_known: Callable[[int], bool]) -> None:
         """A producer that was unknown when it came had expired before, unless it is known now."""
         for number, page in enumerate(self._pages):
-            flags = [begin + _HEAD_BYTES for one, begin, _ in _rows(page) if page[begin + _HEAD_BYTES] & _FIRST and not is_known(one)]
+            flags = [
+                begin + _HEAD_BYTES
+                for one, begin, _ in _rows(page)
+                if page[begin + _HEAD_BYTES] & _FIRST and not is_known(one)
+            ]
             if flags:
                 changed = bytearray(page)
                 for place in flags:
@@ -138,7 +142,11 @@ class PackedStates:
         for number in range(self._swept, last):
             page = self._pages[number]
             rows = list(_rows(page))
-            kept = [page[begin:end] for one, begin, end in rows if not has_expired(one, _place(page, begin + _HEAD_BYTES, end))]
+            kept = [
+                page[begin:end]
+                for one, begin, end in rows
+                if not has_expired(one, _place(page, begin + _HEAD_BYTES, end))
+            ]
             if len(kept) < len(rows):
                 self._replace(number, b"".join(kept), len(rows) - len(kept))
         self._swept = 0 if last == len(self._pages) else last
@@ -200,7 +208,13 @@ def _checked(page: bytes, producer_id: int, begin: int, end: int) -> int:
     count = _count(flags)
     numbers = 5 + 5 * count + bool(flags & _BEGAN) + bool(flags & _FILLED) + 2 * bool(flags & _FOLLOWS)
     ends = body[1:].translate(None, _GO_ON)
-    has_shape = end <= len(page) and count <= REMEMBERED_BATCHES and len(ends) == numbers and body[-1] <= 0x7F and not _LONG.search(body, 1)
+    has_shape = (
+        end <= len(page)
+        and count <= REMEMBERED_BATCHES
+        and len(ends) == numbers
+        and body[-1] <= 0x7F
+        and not _LONG.search(body, 1)
+    )
     if not has_shape or not _fits(_unpacked(page, begin + _HEAD_BYTES, end)):
         raise ValueError(f"what is known of producer {producer_id} makes no sense")
     return producer_id
@@ -245,7 +259,13 @@ def _packed(state: ProducerState) -> bytes:
     last, base_offset, (ledger, entry) = state.last, 0, state.at[:2]
     for batch in reversed(state.batches):
         at = batch.position
-        numbers += (last - batch.last, batch.last - batch.first, base_offset - batch.base_offset, ledger - at.ledger, entry - at.entry)
+        numbers += (
+            last - batch.last,
+            batch.last - batch.first,
+            base_offset - batch.base_offset,
+            ledger - at.ledger,
+            entry - at.entry,
+        )
         last, base_offset, ledger, entry = batch.first, batch.base_offset, at.ledger, at.entry
     packed = bytearray((flags,))
     for number in numbers:

@@ -13,7 +13,8 @@ from kafka_sidecar.wire.records import NO_TIMESTAMP
 # ProducerStateEntry.NUM_BATCHES_TO_RETAIN: as many as a producer may have in flight.
 REMEMBERED_BATCHES: Final = 5
 
-# Of a batch that was replicated from another cluster: no place in this log tells how it is judged. All that stands before it does.
+# Of a batch that was replicated from another cluster: no place in this log tells how it is judged. All that stands
+# before it does.
 THE_PAST: Final = Position(-2, -2)
 
 # Only the epoch of this producer is known, from a marker: it may begin anywhere.
@@ -71,9 +72,17 @@ class ProducerState:
 
     def copy(self) -> ProducerState:
         return ProducerState(
-            self.epoch, self.last, self.at, self.max_timestamp, self.batches.copy(), self.follows, self.has_expired, self.began_at,
-            self.filled_to, self.is_first,
-        )  # fmt: skip
+            self.epoch,
+            self.last,
+            self.at,
+            self.max_timestamp,
+            self.batches.copy(),
+            self.follows,
+            self.has_expired,
+            self.began_at,
+            self.filled_to,
+            self.is_first,
+        )
 
     @property
     def has_markers_alone(self) -> bool:
@@ -82,7 +91,9 @@ class ProducerState:
 
     @property
     def is_the_least(self) -> bool:
-        """Whether the fold has seen no batch of it that counts. Then the producer has come to this epoch and sequence at least."""
+        """Whether the fold has seen no batch of it that counts. Then the producer has come to this epoch and sequence
+        at least.
+        """
         return not self.batches and (self.has_expired or self.last == ANY_SEQUENCE)
 
     @property

@@ -1,10 +1,12 @@
-"""The states of all producers of a fold. Those that write are objects; those that have not written for a while are packed. Pure.
+"""The states of all producers of a fold. Those that write are objects; those that have not written for a while are
+packed. Pure.
 
 awake ── others write, or a while has passed ──▶ asleep ── it writes again ──▶ awake
                                                    └── producer.id.expiration.ms later ──▶ expired
 
-The place of a state says which entries its producer did not write, and is the same for all that fold a log. Which have expired is not: each
-notes times of its own. So what a writer knew, of a producer that has expired here, gets no later place. It is spared instead.
+The place of a state says which entries its producer did not write, and is the same for all that fold a log. Which have
+expired is not: each notes times of its own. So what a writer knew, of a producer that has expired here, gets no later
+place. It is spared instead.
 """
 
 from __future__ import annotations
@@ -84,7 +86,17 @@ class ProducerMemory:
 
 
 class ProducerStates:
-    __slots__ = ("_asleep", "_memory", "_spared", "_sweeping_to", "_swept_to", "_transactions", "_widest", "awake", "times")
+    __slots__ = (
+        "_asleep",
+        "_memory",
+        "_spared",
+        "_sweeping_to",
+        "_swept_to",
+        "_transactions",
+        "_widest",
+        "awake",
+        "times",
+    )
 
     def __init__(self, memory: ProducerMemory, transactions: TransactionVerdicts | None) -> None:
         self._memory = memory
@@ -137,7 +149,9 @@ class ProducerStates:
         self._pack(len(awake) - self._memory.most_awake)  # the one that was put in is the last, and stays
 
     def put_though_old(self, producer_id: int, state: ProducerState) -> None:
-        """A writer knew this of a producer. Its place may be one from which producers have expired here, and not for that writer."""
+        """A writer knew this of a producer. Its place may be one from which producers have expired here, and not for
+        that writer.
+        """
         if state.at <= self.times.expired_to:
             self._spared[producer_id] = self.times.expired_to.after()
         self[producer_id] = state

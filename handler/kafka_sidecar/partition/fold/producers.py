@@ -5,15 +5,16 @@ producer are remembered, a batch equal to one of them is a duplicate and is answ
 it got then; otherwise the sequence must follow the last one. A producer that is not known
 may begin anywhere: its state may have expired.
 
-A fold that began in the middle of a log does not know what stood before. So there are two tables. `states` has what every fold comes
-to, wherever it began: verdicts come from nothing else. `unsure` has producers whose batches are here, and can't be judged here:
+A fold that began in the middle of a log does not know what stood before. So there are two tables. `states` has what
+every fold comes to, wherever it began: verdicts come from nothing else. `unsure` has producers whose batches are here,
+and can't be judged here:
 
     batch whose writer had folded up to where this fold began, or further ──▶ states
-    batch whose writer had folded less far ──▶ unsure ──▶ states     when a later batch, or an earlier part of the log, tells enough
+    batch whose writer had folded less far ──▶ unsure ──▶ states     when a later batch, or the log before, tells enough
     batch of a producer that is in states ──▶ states                 nothing unsure replaces what is sure
 
-Where a log has lost its beginning to retention, nobody can know what stood there: a producer whose batches were there has expired, and
-its first batch that is left counts, whatever its sequence is.
+Where a log has lost its beginning to retention, nobody can know what stood there: a producer whose batches were there
+has expired, and its first batch that is left counts, whatever its sequence is.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ class ProducerTable:
         self.unsure: dict[int, UnsureProducer] = {}  # too little is known of these; none is in both
         # What stood before is gone from the log: of who wrote there nothing is known, as of one that has expired.
         self.begins_expired = False
-        # A producer that is in none of both has not written for long: it may begin anywhere. Else it may have, before all that was folded.
+        # A producer that is in none of both has not written for long: it may begin anywhere. Else it may have, before
+        # all that was folded.
         self.knows_the_past = False
 
     def __len__(self) -> int:
@@ -100,7 +102,8 @@ class ProducerTable:
         return state
 
     def precheck(self, batch: BatchSequence, *, has_all: bool) -> Verdict:
-        """The same for a batch that is not in the log yet; UNJUDGED where an earlier part of the log has to tell, unless it `has_all`.
+        """The same for a batch that is not in the log yet; UNJUDGED where an earlier part of the log has to tell,
+        unless it `has_all`.
 
         One that is out of order may be a retry of a batch that was written before what is known here.
         """
@@ -108,7 +111,13 @@ class ProducerTable:
         if state is None and (not self.knows_the_past or (batch.producer_id in self.unsure and not has_all)):
             return UNJUDGED
         verdict = _verdict(state, batch)
-        if verdict is OUT_OF_ORDER and state is not None and not has_all and batch.epoch == state.epoch and not state.knows_its_batches:
+        if (
+            verdict is OUT_OF_ORDER
+            and state is not None
+            and not has_all
+            and batch.epoch == state.epoch
+            and not state.knows_its_batches
+        ):
             return verdict if is_later(batch.first, state.last) else UNJUDGED
         return verdict
 
@@ -130,9 +139,11 @@ class ProducerTable:
     # --- what the log says
 
     def is_judged(self, one: Unjudged, known_from: Position | None) -> bool:
-        """Whether this fold, which began at `known_from` (None: at the start), comes to the verdict of all others: that of `check`.
+        """Whether this fold, which began at `known_from` (None: at the start), comes to the verdict of all others: that
+        of `check`.
 
-        To be asked before `check`, with each batch of a sidecar, in order. It takes over what the batch's writer knew of its producer.
+        To be asked before `check`, with each batch of a sidecar, in order. It takes over what the batch's writer knew
+        of its producer.
         """
         if one.is_replicated:
             return self._is_judged_here(one, known_from)
@@ -156,11 +167,21 @@ class ProducerTable:
     def _learn_the_least(self, one: Unjudged, state: ProducerState | None) -> None:
         """A batch's writer knew what its producer had written at least. Others may have known of more.
 
-        That counts where nothing is known. It also counts where retention has made a batch the first: it may be a late copy.
+        That counts where nothing is known. It also counts where retention has made a batch the first: it may be a late
+        copy.
         """
-        if self.begins_expired and state is not None and state.has_markers_alone and max(one.known.epoch, one.batch.epoch) > state.epoch:
+        if (
+            self.begins_expired
+            and state is not None
+            and state.has_markers_alone
+            and max(one.known.epoch, one.batch.epoch) > state.epoch
+        ):
             state = None  # it does not judge the batch (`judging_state`)
-        knew_more = (self.begins_expired and _is_old(one)) if state is None else (state.has_expired and _is_ahead(one.known, state))
+        knew_more = (
+            (self.begins_expired and _is_old(one))
+            if state is None
+            else (state.has_expired and _is_ahead(one.known, state))
+        )
         if knew_more:
             least = ProducerState(*one.known, one.folded_to, follows=Before(one.known), has_expired=True)
             self.states.put_though_old(one.batch.producer_id, least)
@@ -171,9 +192,11 @@ class ProducerTable:
         return any(unsure.known_from == THE_PAST for unsure in self.unsure.values())
 
     def _is_judged_here(self, one: Unjudged, known_from: Position | None) -> bool:
-        """The same for a batch that was replicated: it is judged by what this log has of its producer, in the order of this log.
+        """The same for a batch that was replicated: it is judged by what this log has of its producer, in the order of
+        this log.
 
-        Where its writer knew of later batches, this log lacks some: they were not replicated. Then the producer goes on from here.
+        Where its writer knew of later batches, this log lacks some: they were not replicated. Then the producer goes on
+        from here.
         """
         producer_id = one.batch.producer_id
         state = self.states.get(producer_id)
@@ -193,11 +216,12 @@ class ProducerTable:
         return True
 
     def _by_its_writers_word(self, one: Unjudged, state: ProducerState) -> ProducerState | None:
-        """What counts of a producer whose first batch here counted whatever it was. `one` was sent again; None where that tells nothing.
+        """What counts of a producer whose first batch here counted whatever it was. `one` was sent again; None where
+        that tells nothing.
 
-        The writer had read its log to the end before it sent this again, so it knew all that counted there. Batches that it sent again
-        together with this one follow what it knew, and count. Where `one` does not follow them, its writer's word tells nothing: retention
-        has taken some of them here, or the other cluster hides `one` as well.
+        The writer had read its log to the end before it sent this again, so it knew all that counted there. Batches
+        that it sent again together with this one follow what it knew, and count. Where `one` does not follow them, its
+        writer's word tells nothing: retention has taken some of them here, or the other cluster hides `one` as well.
         """
         if not state.has_expired or not one.sent_again or one.known.epoch < 0 or one.batch.epoch < state.epoch:
             return None
@@ -212,7 +236,13 @@ class ProducerTable:
         return ACCEPTED if self._comes_before_all(batch) else self.check(batch)
 
     def record_replicated(
-        self, batch: BatchSequence, base_offset: int, position: Position, max_timestamp: int, *, may_follow: bool = False
+        self,
+        batch: BatchSequence,
+        base_offset: int,
+        position: Position,
+        max_timestamp: int,
+        *,
+        may_follow: bool = False,
     ) -> None:
         """It is in the log and counts."""
         producer_id = batch.producer_id
@@ -228,7 +258,9 @@ class ProducerTable:
             state.began_at = state.filled_to = None  # five have come since: a producer has no more on its way
 
     def note_copy(self, batch: BatchSequence, position: Position) -> None:
-        """A replicator has copied a batch once more. Retention may have taken the first copy, and what stands behind it follows that."""
+        """A replicator has copied a batch once more. Retention may have taken the first copy, and what stands behind it
+        follows that.
+        """
         state = self.states.get(batch.producer_id)
         if state is None or not self.begins_expired or not state.has_expired or batch.epoch < state.epoch:
             return
@@ -238,17 +270,25 @@ class ProducerTable:
             state.last = batch.last
 
     def _comes_before_all(self, batch: BatchSequence) -> bool:
-        """Whether a batch stands in its producer's sequence before the first that this log has of it, so it is no copy of anything here.
+        """Whether a batch stands in its producer's sequence before the first that this log has of it, so it is no copy
+        of anything here.
 
         The other cluster has hidden those that came first, for its broker had refused this one alone. Here nobody knew.
         """
         state = self.states.get(batch.producer_id)
-        if state is None or state.began_at is None or state.epoch != batch.epoch or not is_later(state.began_at, batch.last):
+        if (
+            state is None
+            or state.began_at is None
+            or state.epoch != batch.epoch
+            or not is_later(state.began_at, batch.last)
+        ):
             return False
         return state.filled_to is None or is_next_sequence(state.filled_to, batch.first)
 
     def settle_fenced(self) -> None:
-        """The past is known. Where only markers were seen of a producer, its next batch counts, as that of a producer that nobody knows."""
+        """The past is known. Where only markers were seen of a producer, its next batch counts, as that of a producer
+        that nobody knows.
+        """
         for producer_id, unsure in list(self.unsure.items()):
             if all(one.is_marker for one in unsure.seen):
                 del self.unsure[producer_id]
@@ -256,7 +296,9 @@ class ProducerTable:
                     self.states[producer_id] = _fenced(self.states.get(producer_id), marker)
 
     def settle_replicated(self) -> None:
-        """No more of the log is read for them: of a producer whose batches were replicated, the first that was seen counts."""
+        """No more of the log is read for them: of a producer whose batches were replicated, the first that was seen
+        counts.
+        """
         for producer_id, unsure in list(self.unsure.items()):
             if unsure.known_from == THE_PAST:
                 del self.unsure[producer_id]
@@ -269,15 +311,17 @@ class ProducerTable:
     def adopt_basis(self, producer_id: int, folded_to: Position, known: KnownProducer) -> None:
         """Take over what a batch's writer knew of its producer when it had folded the log up to `folded_to`.
 
-        A fold that began later has not seen the producer's earlier batches, and would refuse, or accept, another batch than the
-        writer did. The writer's word counts, unless a batch of the producer stands behind `folded_to`.
+        A fold that began later has not seen the producer's earlier batches, and would refuse, or accept, another batch
+        than the writer did. The writer's word counts, unless a batch of the producer stands behind `folded_to`.
 
         Also where the writer knew nothing: its state had expired, and the batch that it accepted then was acknowledged.
         """
         state = self.states.get(producer_id)
         if state is None:
             if known.epoch >= 0:
-                self.states.put_though_old(producer_id, ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known)))
+                self.states.put_though_old(
+                    producer_id, ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known))
+                )
         elif state.at <= folded_to and (state.epoch, state.last) == known:
             state.at = folded_to  # a fold that began behind that batch knows it as of here
             state.has_expired = state.is_first = False
@@ -293,8 +337,18 @@ class ProducerTable:
         else:
             del self.states[producer_id]
 
-    def record(self, batch: BatchSequence, base_offset: int, position: Position, max_timestamp: int, *, may_follow: bool = False) -> None:
-        """A batch is in the log and counts. `may_follow`: others of its producer may stand before it, if none of them is known."""
+    def record(
+        self,
+        batch: BatchSequence,
+        base_offset: int,
+        position: Position,
+        max_timestamp: int,
+        *,
+        may_follow: bool = False,
+    ) -> None:
+        """A batch is in the log and counts. `may_follow`: others of its producer may stand before it, if none of them
+        is known.
+        """
         producer_id = batch.producer_id
         unsure = self.unsure.pop(producer_id, None)
         state = self.judging_state(batch)
@@ -303,7 +357,9 @@ class ProducerTable:
             has_expired = state is None and self.begins_expired
             if state is None and may_follow:
                 before = Before(KnownProducer(batch.epoch, ANY_SEQUENCE), () if unsure is None else tuple(unsure.seen))
-            state = ProducerState(batch.epoch, batch.last, position, follows=before, is_first=state is None, has_expired=has_expired)
+            state = ProducerState(
+                batch.epoch, batch.last, position, follows=before, is_first=state is None, has_expired=has_expired
+            )
             self.states[producer_id] = state
         _append(state, batch, base_offset, position, max_timestamp)
         self.states.move_to_end(producer_id)
@@ -317,7 +373,9 @@ class ProducerTable:
         unsure.seen.append(one)
 
     def fence(self, marker: Unjudged, known_from: Position | None) -> None:
-        """A marker says which epoch its producer has now: an older one may write no more (ProducerAppendInfo.appendEndTxnMarker)."""
+        """A marker says which epoch its producer has now: an older one may write no more
+        (ProducerAppendInfo.appendEndTxnMarker).
+        """
         producer_id = marker.batch.producer_id
         state = self.states.get(producer_id)
         knows_nobody = known_from is None or self.begins_expired or self.knows_the_past
@@ -337,7 +395,14 @@ class ProducerTable:
         return state.has_expired or state.has_markers_alone
 
     def append(
-        self, producer_id: int, state: ProducerState, first: int, last: int, base_offset: int, position: Position, max_timestamp: int
+        self,
+        producer_id: int,
+        state: ProducerState,
+        first: int,
+        last: int,
+        base_offset: int,
+        position: Position,
+        max_timestamp: int,
     ) -> None:
         """Record the next batch of a producer in its epoch, whose `state` is known."""
         state.last = last
@@ -346,10 +411,12 @@ class ProducerTable:
         state.batches.append(WrittenBatch(first, last, base_offset, position))
         self.states.awake.move_to_end(producer_id)
 
-    def learn(self, earlier: ProducerTable, reached: Position, known_from: Position | None, writers: Mapping[bytes, int]) -> None:
-        """Know what a table knows whose fold began at `known_from`, before this one's, and has come to `reached`: to the place before
-        where this one's began, or further. `writers` are the last sequences of writers up to there. What is unsure here is judged
-        behind that; `earlier` is used up.
+    def learn(
+        self, earlier: ProducerTable, reached: Position, known_from: Position | None, writers: Mapping[bytes, int]
+    ) -> None:
+        """Know what a table knows whose fold began at `known_from`, before this one's, and has come to `reached`: to
+        the place before where this one's began, or further. `writers` are the last sequences of writers up to there.
+        What is unsure here is judged behind that; `earlier` is used up.
         """
         for producer_id, unsure in self.unsure.items():
             earlier._go_on(unsure.seen, reached, known_from, writers)
@@ -382,7 +449,9 @@ class ProducerTable:
                 later.states[producer_id] = state
         self.states = later.states
 
-    def _go_on(self, seen: Iterable[Unjudged], reached: Position, known_from: Position | None, writers: Mapping[bytes, int]) -> None:
+    def _go_on(
+        self, seen: Iterable[Unjudged], reached: Position, known_from: Position | None, writers: Mapping[bytes, int]
+    ) -> None:
         written: dict[bytes, Unjudged] = {}  # the last one of each writer behind `reached`
         for one in seen:
             if one.position <= reached:
@@ -402,8 +471,12 @@ class ProducerTable:
             elif self.check(one.batch).accepted:
                 self.record(one.batch, one.base_offset, one.position, one.max_timestamp)
 
-    def _tell_of_before(self, producer_id: int, state: ProducerState, follows: Before, known_from: Position | None) -> None:
-        """`state` is of later, and lacks the batches before those that it remembers: they are here, if it goes on from them."""
+    def _tell_of_before(
+        self, producer_id: int, state: ProducerState, follows: Before, known_from: Position | None
+    ) -> None:
+        """`state` is of later, and lacks the batches before those that it remembers: they are here, if it goes on from
+        them.
+        """
         begin = state.batches[0].position if state.batches else state.at.after()
         before = self.states.get(producer_id)
         unsure = self.unsure.get(producer_id)
@@ -415,7 +488,9 @@ class ProducerTable:
             return
         is_here = before.at >= begin and before.epoch == state.epoch
         state.follows = None
-        if is_here or (before.epoch == follows.known.epoch and follows.known.last_sequence in (ANY_SEQUENCE, before.last)):
+        if is_here or (
+            before.epoch == follows.known.epoch and follows.known.last_sequence in (ANY_SEQUENCE, before.last)
+        ):
             if not state.batches:
                 state.max_timestamp = before.max_timestamp
             earlier = [written for written in before.batches if written.position < begin]
@@ -423,9 +498,10 @@ class ProducerTable:
             state.follows = before.follows
 
     def _resolve(self, producer_id: int, folded_to: Position, known: KnownProducer) -> bool:
-        """The writer of a later batch tells what the producer's last batch was at `folded_to`: then what was seen behind that can be
-        judged. So: the writer knew sequence 9 at entry 40, this fold began at 38 and saw sequences 10 to 14 at entry 41. It takes over 9,
-        judges 10 to 14, and goes on. False where that is not certain: one that is refused may have been accepted by its own writer's word.
+        """The writer of a later batch tells what the producer's last batch was at `folded_to`: then what was seen
+        behind that can be judged. So: the writer knew sequence 9 at entry 40, this fold began at 38 and saw sequences
+        10 to 14 at entry 41. It takes over 9, judges 10 to 14, and goes on. False where that is not certain: one that
+        is refused may have been accepted by its own writer's word.
         """
         unsure = self.unsure[producer_id]
         seen = unsure.seen
@@ -462,7 +538,12 @@ def _is_copy(one: Unjudged, last: Unjudged | None) -> bool:
 
     Others than sidecars have no name, and number nothing.
     """
-    return last is not None and one.writer != b"" and one.position != last.position and one.writer_sequence <= last.writer_sequence
+    return (
+        last is not None
+        and one.writer != b""
+        and one.position != last.position
+        and one.writer_sequence <= last.writer_sequence
+    )
 
 
 def _verdict(state: ProducerState | None, batch: BatchSequence) -> Verdict:
@@ -502,7 +583,9 @@ def _is_ahead(known: KnownProducer, state: ProducerState) -> bool:
 
 
 def _judged_again(producer_id: int, state: ProducerState, folded_to: Position, known: KnownProducer) -> ProducerState:
-    """Of a producer whose first batch here counted whatever it was: what came of its batches by what a writer knew at `folded_to`."""
+    """Of a producer whose first batch here counted whatever it was: what came of its batches by what a writer knew at
+    `folded_to`.
+    """
     again = ProducerState(known.epoch, known.last_sequence, folded_to)
     before = [written for written in state.batches if written.position <= folded_to]
     if before and (state.epoch, before[-1].last) == known:  # that writer knew them as well
@@ -516,7 +599,9 @@ def _judged_again(producer_id: int, state: ProducerState, folded_to: Position, k
     return again
 
 
-def _append(state: ProducerState, batch: BatchSequence, base_offset: int, position: Position, max_timestamp: int) -> None:
+def _append(
+    state: ProducerState, batch: BatchSequence, base_offset: int, position: Position, max_timestamp: int
+) -> None:
     state.last = batch.last
     state.at = position
     state.max_timestamp = max_timestamp
@@ -529,8 +614,8 @@ def _knew_more_than_markers(known: KnownProducer, state: ProducerState) -> bool:
 
 
 def _behind_a_marker(state: ProducerState, known: KnownProducer) -> ProducerState:
-    """What is known of a producer when a marker, all that was seen of it, comes behind what a writer knew. A marker of an older epoch
-    changes nothing.
+    """What is known of a producer when a marker, all that was seen of it, comes behind what a writer knew. A marker of
+    an older epoch changes nothing.
     """
     if state.epoch > known.epoch:
         return ProducerState(state.epoch, -1, state.at)

@@ -1,6 +1,7 @@
 """Where the last folded entries have ended: what a receipt says is compared with what the tail reader reads later.
 
-Receipts are believed only while they follow one another in a ledger, so one run of entries is enough: a list of numbers.
+Receipts are believed only while they follow one another in a ledger, so one run of entries is enough: a list of
+numbers.
 """
 
 from __future__ import annotations

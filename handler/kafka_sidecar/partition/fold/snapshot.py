@@ -1,4 +1,6 @@
-"""A fold as it is kept in Pulsar (see `fold_snapshots`): a partition with transactions need not be folded from their beginning."""
+"""A fold as it is kept in Pulsar (see `fold_snapshots`): a partition with transactions need not be folded from their
+beginning.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from kafka_sidecar.partition.fold.columns import differences
 from kafka_sidecar.partition.fold.fold import BEFORE_ALL, Fold
 from kafka_sidecar.partition.fold.known_producers import KnownProducers
 from kafka_sidecar.partition.fold.left_open import ByProducer, LeftOpen, Undone
-from kafka_sidecar.partition.fold.producer_state import ANY_SEQUENCE, REMEMBERED_BATCHES, Before, ProducerState, Unjudged, WrittenBatch
+from kafka_sidecar.partition.fold.producer_state import (
+    ANY_SEQUENCE,
+    REMEMBERED_BATCHES,
+    Before,
+    ProducerState,
+    Unjudged,
+    WrittenBatch,
+)
 from kafka_sidecar.partition.fold.producers import ProducerTable
 from kafka_sidecar.partition.fold.transactions import OpenTransaction, TransactionTable
 from kafka_sidecar.partition.log.basis import UNKNOWN_PRODUCER, BatchSequence, KnownProducer
@@ -65,11 +74,15 @@ def snapshot_of(fold: Fold, transactions: TransactionTable) -> Snapshot:
     assert fold.last_position is not None
     began = fold.replayed_from or Position(0, 0)
     stored = pb.Fold(
-        first_offset=fold.first_offset, next_offset=fold.next_offset,
-        last_ledger=fold.last_position.ledger, last_entry=fold.last_position.entry,
-        began_within=fold.replayed_from is not None, began_ledger=began.ledger, began_entry=began.entry,
+        first_offset=fold.first_offset,
+        next_offset=fold.next_offset,
+        last_ledger=fold.last_position.ledger,
+        last_entry=fold.last_position.entry,
+        began_within=fold.replayed_from is not None,
+        began_ledger=began.ledger,
+        began_entry=began.entry,
         writers=[pb.Writer(name=name, last_sequence=last) for name, last in fold.writers.items()],
-    )  # fmt: skip
+    )
     return Snapshot(stored, KnownProducers.of(fold), transactions.copy())
 
 
@@ -117,35 +130,57 @@ def _for_sidecars_of_0_2(producers: KnownProducers) -> Iterator[pb.Producer]:
 
 def _producer(producer_id: int, state: ProducerState) -> pb.Producer:
     return pb.Producer(
-        id=producer_id, epoch=state.epoch, last_sequence=state.last, at_ledger=state.at.ledger, at_entry=state.at.entry,
-        max_timestamp=state.max_timestamp, batches=[_batch(one) for one in state.batches],
-    )  # fmt: skip
+        id=producer_id,
+        epoch=state.epoch,
+        last_sequence=state.last,
+        at_ledger=state.at.ledger,
+        at_entry=state.at.entry,
+        max_timestamp=state.max_timestamp,
+        batches=[_batch(one) for one in state.batches],
+    )
 
 
 def _unsure(producer_id: int, seen: Sequence[Unjudged]) -> pb.Producer:
     last = seen[-1]
-    written = [WrittenBatch(one.batch.first, one.batch.last, one.base_offset, one.position) for one in seen[-REMEMBERED_BATCHES:]]
+    written = [
+        WrittenBatch(one.batch.first, one.batch.last, one.base_offset, one.position)
+        for one in seen[-REMEMBERED_BATCHES:]
+    ]
     return pb.Producer(
-        id=producer_id, epoch=last.batch.epoch, last_sequence=last.batch.last, not_conclusive=True, at_ledger=last.position.ledger,
-        at_entry=last.position.entry, max_timestamp=last.max_timestamp, batches=[_batch(one) for one in written],
-    )  # fmt: skip
+        id=producer_id,
+        epoch=last.batch.epoch,
+        last_sequence=last.batch.last,
+        not_conclusive=True,
+        at_ledger=last.position.ledger,
+        at_entry=last.position.entry,
+        max_timestamp=last.max_timestamp,
+        batches=[_batch(one) for one in written],
+    )
 
 
 def _batch(one: WrittenBatch) -> pb.Batch:
     return pb.Batch(
-        first_sequence=one.first, last_sequence=one.last, base_offset=one.base_offset, ledger=one.position.ledger,
+        first_sequence=one.first,
+        last_sequence=one.last,
+        base_offset=one.base_offset,
+        ledger=one.position.ledger,
         entry=one.position.entry,
-    )  # fmt: skip
+    )
 
 
 def _state(stored: pb.Producer, *, is_whole: bool) -> ProducerState:
     batches = (
-        WrittenBatch(one.first_sequence, one.last_sequence, one.base_offset, Position(one.ledger, one.entry)) for one in stored.batches
+        WrittenBatch(one.first_sequence, one.last_sequence, one.base_offset, Position(one.ledger, one.entry))
+        for one in stored.batches
     )
     return ProducerState(
-        stored.epoch, stored.last_sequence, Position(stored.at_ledger, stored.at_entry), stored.max_timestamp,
-        deque(batches, maxlen=REMEMBERED_BATCHES), None if is_whole else Before(KnownProducer(stored.epoch, ANY_SEQUENCE)),
-    )  # fmt: skip
+        stored.epoch,
+        stored.last_sequence,
+        Position(stored.at_ledger, stored.at_entry),
+        stored.max_timestamp,
+        deque(batches, maxlen=REMEMBERED_BATCHES),
+        None if is_whole else Before(KnownProducer(stored.epoch, ANY_SEQUENCE)),
+    )
 
 
 def _restore_producers(table: ProducerTable, stored: pb.Fold) -> None:
@@ -169,18 +204,27 @@ def _transactions(table: TransactionTable) -> pb.Transactions:
     known_from = table.known_from
     producers = {producer_id: place for place, producer_id in enumerate(dict.fromkeys(table.aborted_producers))}
     return pb.Transactions(
-        open_producers=list(table.open), open_numbers=[one.number for one in table.open.values()],
+        open_producers=list(table.open),
+        open_numbers=[one.number for one in table.open.values()],
         open_first_offsets=[one.first_offset for one in table.open.values()],
-        ended_producers=list(table.ended), ended_numbers=list(table.ended.values()),
-        producers=list(producers), aborted_producers=[producers[producer_id] for producer_id in table.aborted_producers],
-        aborted_first_offsets=differences(table.aborted_first), aborted_last_offsets=differences(table.aborted_last),
+        ended_producers=list(table.ended),
+        ended_numbers=list(table.ended.values()),
+        producers=list(producers),
+        aborted_producers=[producers[producer_id] for producer_id in table.aborted_producers],
+        aborted_first_offsets=differences(table.aborted_first),
+        aborted_last_offsets=differences(table.aborted_last),
         aborted_stable_offsets=differences(table.aborted_stable),
-        hidden_offsets=sorted(table.hidden), known_from_ledger=known_from.ledger, known_from_entry=known_from.entry,
-        left_producers=[one.producer_id for one in table.left_open], left_numbers=[one.number for one in table.left_open],
-        left_first_offsets=[one.first_offset for one in table.left_open], left_behind=[one.behind for one in table.left_open],
+        hidden_offsets=sorted(table.hidden),
+        known_from_ledger=known_from.ledger,
+        known_from_entry=known_from.entry,
+        left_producers=[one.producer_id for one in table.left_open],
+        left_numbers=[one.number for one in table.left_open],
+        left_first_offsets=[one.first_offset for one in table.left_open],
+        left_behind=[one.behind for one in table.left_open],
         undone_producers=[one.producer_id for one in table.undone],
-        undone_first_offsets=[one.first_offset for one in table.undone], undone_behind=[one.behind for one in table.undone],
-    )  # fmt: skip
+        undone_first_offsets=[one.first_offset for one in table.undone],
+        undone_behind=[one.behind for one in table.undone],
+    )
 
 
 def _transaction_table(stored: pb.Transactions) -> TransactionTable:
@@ -195,7 +239,12 @@ def _transaction_table(stored: pb.Transactions) -> TransactionTable:
         array("q", accumulate(column))
         for column in (stored.aborted_first_offsets, stored.aborted_last_offsets, stored.aborted_stable_offsets)
     )
-    if len({len(table.aborted_producers), len(table.aborted_first), len(table.aborted_last), len(table.aborted_stable)}) != 1:
+    if (
+        len(
+            {len(table.aborted_producers), len(table.aborted_first), len(table.aborted_last), len(table.aborted_stable)}
+        )
+        != 1
+    ):
         raise ValueError("its aborted transactions are not whole")
     table.hidden = set(stored.hidden_offsets)
     left = zip(stored.left_producers, stored.left_numbers, stored.left_first_offsets, stored.left_behind, strict=True)

@@ -1,10 +1,12 @@
 """Transactions of one partition: which are open, which were aborted and where, and what came too late. Pure.
 
-Each transaction of a producer has a number, greater than those before it, that its batches and its marker carry. What comes behind its
-marker is known by it, by any writer and however late. What others than sidecars wrote has none: it is believed.
+Each transaction of a producer has a number, greater than those before it, that its batches and its marker carry. What
+comes behind its marker is known by it, by any writer and however late. What others than sidecars wrote has none: it is
+believed.
 
-A producer has one open transaction. If the next one begins in this log, and no marker has ended the one before, that one is left open:
-its marker went to another log, or was never written (docs/adr/0028-names-of-two-namespaces.md). It ends by its own marker alone.
+A producer has one open transaction. If the next one begins in this log, and no marker has ended the one before, that
+one is left open: its marker went to another log, or was never written (docs/adr/0028-names-of-two-namespaces.md). It
+ends by its own marker alone.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ class BatchIs(Enum):
     """What a batch of a transaction is for its partition."""
 
     GOOD = "good"
-    UNDONE = "undone"  # it was good. Now nobody may see it (see `Undone`), and what its producer wrote behind it counts nevertheless.
+    # It was good. Now nobody may see it (see `Undone`), and what its producer wrote behind it counts nevertheless.
+    UNDONE = "undone"
     LATE = "late"  # its transaction has ended: nobody may see it
 
 
@@ -91,12 +94,22 @@ class KnownVerdicts(TransactionVerdicts):
 
 class TransactionTable(TransactionVerdicts):
     __slots__ = (
-        "aborted_first", "aborted_last", "aborted_producers", "aborted_stable", "ended", "hidden", "known_from", "left_open", "open",
-        "to_recall", "undone",
-    )  # fmt: skip
+        "aborted_first",
+        "aborted_last",
+        "aborted_producers",
+        "aborted_stable",
+        "ended",
+        "hidden",
+        "known_from",
+        "left_open",
+        "open",
+        "to_recall",
+        "undone",
+    )
 
     def __init__(self) -> None:
-        self.known_from: Position | None = None  # the entry behind which all are known; None: nobody has said that there are any
+        # The entry behind which all are known; None: nobody has said that there are any
+        self.known_from: Position | None = None
         self.open: dict[int, OpenTransaction] = {}  # by producer id; the one that began first is first
         self.left_open = ByProducer[LeftOpen]()
         self.undone = ByProducer[Undone]()
@@ -104,8 +117,11 @@ class TransactionTable(TransactionVerdicts):
         self.ended: OrderedDict[int, int] = OrderedDict()
         # What was known when the log had come to an offset, by those who had seen a part of it that is gone.
         self.to_recall: list[tuple[int, TransactionTable]] = []
-        self.hidden: set[int] = set()  # the base offsets of batches and markers that came behind their transaction's marker
-        # Of the aborted ones, in the order of their markers: the producer, the first offset, the marker's, and the last stable offset then.
+        self.hidden: set[int] = (
+            set()
+        )  # the base offsets of batches and markers that came behind their transaction's marker
+        # Of the aborted ones, in the order of their markers: the producer, the first offset, the marker's, and the last
+        # stable offset then.
         self.aborted_producers = array("q")
         self.aborted_first = array("q")
         self.aborted_last = array("q")
@@ -131,7 +147,9 @@ class TransactionTable(TransactionVerdicts):
     def size(self) -> int:
         """About how many bytes it takes, for what grows with the log and with its producers."""
         left = LEFT_BYTES * (len(self.left_open) + len(self.undone))
-        return ABORTED_BYTES * self.aborted_count + HIDDEN_BYTES * len(self.hidden) + ENDED_BYTES * len(self.ended) + left
+        return (
+            ABORTED_BYTES * self.aborted_count + HIDDEN_BYTES * len(self.hidden) + ENDED_BYTES * len(self.ended) + left
+        )
 
     def is_open(self, producer_id: int) -> bool:
         return producer_id in self.open
@@ -163,7 +181,9 @@ class TransactionTable(TransactionVerdicts):
         if number == NO_TRANSACTION:
             return False
         transaction = self.open.get(producer_id)
-        return number <= self.ended.get(producer_id, NO_TRANSACTION) or (transaction is not None and number < transaction.number)
+        return number <= self.ended.get(producer_id, NO_TRANSACTION) or (
+            transaction is not None and number < transaction.number
+        )
 
     def append(self, producer_id: int, number: int, offset: int) -> BatchIs:
         """A batch is in the log at `offset`."""
@@ -186,7 +206,9 @@ class TransactionTable(TransactionVerdicts):
         self.left_open.add(LeftOpen(producer_id, transaction.number, transaction.first_offset, behind))
 
     def note_copy(self, producer_id: int, number: int, offset: int) -> None:
-        """It opens and ends nothing. Behind its transaction's marker it is hidden, also from readers that have not seen the first copy."""
+        """It opens and ends nothing. Behind its transaction's marker it is hidden, also from readers that have not seen
+        the first copy.
+        """
         self.recall_up_to(offset)
         if self.has_ended(producer_id, number):
             self.hidden.add(offset)
@@ -224,8 +246,8 @@ class TransactionTable(TransactionVerdicts):
         return True
 
     def hide_late(self, producer_id: int, number: int, next_offset: int) -> bool:
-        """The marker of this transaction stood before its batches that are here: they came too late. False where a marker came behind
-        them meanwhile.
+        """The marker of this transaction stood before its batches that are here: they came too late. False where a
+        marker came behind them meanwhile.
         """
         transaction = self.open.get(producer_id)
         if transaction is not None and transaction.number == number:
@@ -234,7 +256,9 @@ class TransactionTable(TransactionVerdicts):
         return self._end_left_open(producer_id, number, committed=False)
 
     def hide_what_is_hidden(self, elsewhere: TransactionTable, next_offset: int) -> bool:
-        """Hide what another sidecar has hidden, up to the offset to which this one has come. False where nothing of it is new."""
+        """Hide what another sidecar has hidden, up to the offset to which this one has come. False where nothing of it
+        is new.
+        """
         numbers = {(producer_id, one.first_offset): one.number for producer_id, one in self.undecided}
         hidden = []
         for one in elsewhere.undone:
@@ -250,8 +274,8 @@ class TransactionTable(TransactionVerdicts):
                 self._note_ended(producer_id, number)
 
     def recall_at(self, offset: int, earlier: TransactionTable) -> None:
-        """The same of a table that has seen that part, and had come to `offset`. It counts when this one has come there too: before that,
-        some transactions that it calls ended have batches that are still to be folded.
+        """The same of a table that has seen that part, and had come to `offset`. It counts when this one has come there
+        too: before that, some transactions that it calls ended have batches that are still to be folded.
         """
         self.to_recall.append((offset, earlier))
 
@@ -272,7 +296,10 @@ class TransactionTable(TransactionVerdicts):
                 del self.open[producer_id]  # its batches came too late
         ended = earlier.ended
         self.left_open = self.left_open.that(
-            lambda left: left.number > ended.get(left.producer_id, NO_TRANSACTION) or (left.producer_id, left.number) in still_left
+            lambda left: (
+                left.number > ended.get(left.producer_id, NO_TRANSACTION)
+                or (left.producer_id, left.number) in still_left
+            )
         )
         self.hidden |= earlier.hidden
         known = set(self.undone)
@@ -287,7 +314,9 @@ class TransactionTable(TransactionVerdicts):
             self.ended.popitem(last=False)
 
     def aborted_between(self, begin: int, end: int) -> list[AbortedTransaction]:
-        """Those that a consumer which reads these offsets has to know, as Kafka finds them (TransactionIndex.collectAbortedTxns)."""
+        """Those that a consumer which reads these offsets has to know, as Kafka finds them
+        (TransactionIndex.collectAbortedTxns).
+        """
         found = []
         for number in range(bisect.bisect_left(self.aborted_last, begin), len(self.aborted_last)):
             if self.aborted_first[number] < end:

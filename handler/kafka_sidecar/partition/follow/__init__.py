@@ -6,7 +6,8 @@ read_to_end, log_end         read up to the broker's last entry; ask the broker 
 read_entries                 reads entries from a place until a question is answered
 replay                       learns what producers wrote before the fold began
 entry_contents               decodes an entry, and asks for what it needs
-late_transactions, unannounced_transactions   transactions that ended before their batches landed; that nobody has announced
+late_transactions, unannounced_transactions   transactions that ended before their batches landed; that nobody has
+                                              announced
 producer_times               expires producers
 alarms, failures             a log that contradicts itself; entries at which the sidecar itself failed
 """

@@ -1,4 +1,6 @@
-"""A log that contradicts itself is a reason to call someone, unless it is another one: its topic was deleted and made again."""
+"""A log that contradicts itself is a reason to call someone, unless it is another one: its topic was deleted and made
+again.
+"""
 
 from __future__ import annotations
 

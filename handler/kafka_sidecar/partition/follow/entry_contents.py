@@ -22,7 +22,12 @@ class PartitionForContents(Protocol):
 
 class EntryContents:
     def __init__(
-        self, name: str, failures: EntryFailures, unannounced: UnannouncedTransactions, kept: FoldSnapshots, partition: PartitionForContents
+        self,
+        name: str,
+        failures: EntryFailures,
+        unannounced: UnannouncedTransactions,
+        kept: FoldSnapshots,
+        partition: PartitionForContents,
     ) -> None:
         self._name = name
         self._failures = failures
@@ -32,7 +37,9 @@ class EntryContents:
         self.skipped: frozenset[Position] = frozenset()  # by an operator, of those that can't be read
 
     def read(self, entry: RawEntry) -> Content:
-        """The content of an entry. Raises EntryUnreadable, and PartitionEnded where the partition is opened again because of it."""
+        """The content of an entry. Raises EntryUnreadable, and PartitionEnded where the partition is opened again
+        because of it.
+        """
         self._check_given_up(entry)
         content = read_entry(entry)
         self._note(content, entry.position)
@@ -47,10 +54,18 @@ class EntryContents:
 
     def _check_given_up(self, entry: RawEntry) -> None:
         if self._failures.is_given_up(self._name, entry.position):
-            raise EntryUnreadable(f"entry {entry.position}: this sidecar failed at it twice, and takes it for one that can't be read")
+            raise EntryUnreadable(
+                f"entry {entry.position}: this sidecar failed at it twice, and takes it for one that can't be read"
+            )
 
     def _note(self, content: Content, position: Position) -> None:
         kept = self._kept
-        if kept.is_for_clients and self._unannounced.begin_in(content, position, kept.none_up_to) and not self._unannounced.announce():
+        if (
+            kept.is_for_clients
+            and self._unannounced.begin_in(content, position, kept.none_up_to)
+            and not self._unannounced.announce()
+        ):
             self._failures.note_transactions(self._name)
-            self._partition.fold_again("it has transactions that nobody has announced: the log is folded from its start")
+            self._partition.fold_again(
+                "it has transactions that nobody has announced: the log is folded from its start"
+            )

@@ -1,11 +1,11 @@
 """Transactions that are open in the log although they have ended: their batches landed behind their markers.
 
-A fold that has seen the marker hides such a batch. If retention has taken the marker, and no sidecar remembers it, the batch opens its
-transaction once more. Nobody would end it, and consumers of read_committed would wait until retention takes the batch, too. But the
-coordinator knows that the transaction has ended, and that its marker was in this log.
+A fold that has seen the marker hides such a batch. If retention has taken the marker, and no sidecar remembers it, the
+batch opens its transaction once more. Nobody would end it, and consumers of read_committed would wait until retention
+takes the batch, too. But the coordinator knows that the transaction has ended, and that its marker was in this log.
 
-partition opens, or a minute passes ─▶ which transactions have long been open? ─▶ coordinators: which of them have ended?
-                                                     those still open are hidden ◀─ the log is read to its end ◀─┘
+partition opens, or a minute passes ─▶ which transactions have long been open? ─▶ coordinators: which have ended?
+                                              those still open are hidden ◀─ the log is read to its end ◀─┘
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ ANSWER_SECONDS: Final = 10.0
 
 
 class EndedTransactions(NamedTuple):
-    """Of one producer: its transactions up to `number` have ended. From `marked_from` on their markers were written to the topics of the
-    producer. With a sidecar of 0.2 in between, a marker may have gone to a topic of the same name in another namespace.
+    """Of one producer: its transactions up to `number` have ended. From `marked_from` on their markers were written to
+    the topics of the producer. With a sidecar of 0.2 in between, a marker may have gone to a topic of the same name in
+    another namespace.
     """
 
     number: int
@@ -56,12 +57,16 @@ class PartitionForLate(Protocol):
 
 
 class LateTransactions:
-    def __init__(self, name: str, transactions: TransactionTable, partition: PartitionForLate, ask: AskEnded | None) -> None:
+    def __init__(
+        self, name: str, transactions: TransactionTable, partition: PartitionForLate, ask: AskEnded | None
+    ) -> None:
         self._name = name
         self._transactions = transactions
         self._partition = partition
         self._ask = ask
-        self._seen: frozenset[tuple[int, int]] = frozenset()  # producer and number of those that were undecided at the last look
+        self._seen: frozenset[tuple[int, int]] = (
+            frozenset()
+        )  # producer and number of those that were undecided at the last look
         self._look_at = 0.0
         self._looking: asyncio.Task[None] | None = None
 
@@ -86,10 +91,14 @@ class LateTransactions:
         left_open = self._transactions.left_open
         first = min(left_open, key=lambda left: left.first_offset)
         limited.warning(
-            "partition %s: %d transactions have no marker, though their producers have gone on; the first is of producer %d, at offset %d. "
-            "They hold back consumers of read_committed: end each with kafka-transactions.sh abort",
-            self._name, len(left_open), first.producer_id, first.first_offset,
-        )  # fmt: skip
+            "partition %s: %d transactions have no marker, though their producers have gone on; the first is of "
+            "producer %d, at offset %d. They hold back consumers of read_committed: end each with "
+            "kafka-transactions.sh abort",
+            self._name,
+            len(left_open),
+            first.producer_id,
+            first.first_offset,
+        )
 
     def stop(self) -> None:
         if self._looking is not None:
@@ -100,13 +109,19 @@ class LateTransactions:
         transactions = self._transactions
         if not transactions.open and not transactions.left_open:
             return frozenset()
-        return frozenset((producer_id, one.number) for producer_id, one in transactions.undecided if one.number != NO_TRANSACTION)
+        return frozenset(
+            (producer_id, one.number) for producer_id, one in transactions.undecided if one.number != NO_TRANSACTION
+        )
 
     async def _look(self, undecided: Sequence[tuple[int, int]], ask: AskEnded) -> None:
         try:
             await self._hide_late(undecided, ask)
         except (SidecarError, TimeoutError) as error:
-            limited.info("partition %s: which of its transactions have ended is asked again: %s", self._name, str(error) or "no answer")
+            limited.info(
+                "partition %s: which of its transactions have ended is asked again: %s",
+                self._name,
+                str(error) or "no answer",
+            )
         except Exception:
             metrics.INTERNAL_ERRORS.labels("late_transactions").inc()
             limited.exception("partition %s: late transactions could not be looked for", self._name)
@@ -119,7 +134,15 @@ class LateTransactions:
         if not late:
             return
         next_offset = await self._partition.confirmed_end()  # a marker that is written by now is folded by then
-        hidden = [producer_id for producer_id, number in late if self._transactions.hide_late(producer_id, number, next_offset)]
+        hidden = [
+            producer_id
+            for producer_id, number in late
+            if self._transactions.hide_late(producer_id, number, next_offset)
+        ]
         if hidden:
-            log.warning("partition %s: batches that came behind the end of their transactions are hidden: producers %s", self._name, hidden)
+            log.warning(
+                "partition %s: batches that came behind the end of their transactions are hidden: producers %s",
+                self._name,
+                hidden,
+            )
             self._partition.on_late_hidden()

@@ -46,7 +46,8 @@ class LogEnd:
         await waiter
 
     def is_confirmed_since(self, moment: float) -> bool:
-        """Whether the broker answered a question that began after `moment`. If not, one is sent, and its answer calls `changed`.
+        """Whether the broker answered a question that began after `moment`. If not, one is sent, and its answer calls
+        `changed`.
 
         A failure calls nothing: the fetch asks again when its time is up.
         """

@@ -1,6 +1,7 @@
 """When a partition's producers fall asleep, and how their expiry comes to know the time.
 
-An entry that was folded by its receipt says nothing of when the broker stored it. Where nothing is read for long, the last entry is.
+An entry that was folded by its receipt says nothing of when the broker stored it. Where nothing is read for long, the
+last entry is.
 """
 
 from __future__ import annotations

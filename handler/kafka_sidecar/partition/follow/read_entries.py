@@ -25,7 +25,8 @@ class ReadEntry(NamedTuple):
 
 
 async def end_before(log_: EntryLog, position: Position) -> int:
-    """The offset behind the entry that readers are given before this one, or behind a marker where none is left; 0 where nothing is.
+    """The offset behind the entry that readers are given before this one, or behind a marker where none is left; 0
+    where nothing is.
 
     It tells where an entry begins whose count of records only its writer knows. May raise PulsarError.
     """
@@ -39,19 +40,23 @@ async def end_before(log_: EntryLog, position: Position) -> int:
 
 
 async def begins_with(log_: EntryLog, first: Position | None) -> bool:
-    """Whether an entry is the first that was ever written with an index: a marker of Pulsar's, or one record. May raise PulsarError."""
+    """Whether an entry is the first that was ever written with an index: a marker of Pulsar's, or one record. May raise
+    PulsarError.
+    """
     return first is not None and await log_.index_of(first) == 0
 
 
 async def begins_right_behind(log_: EntryLog, last: Position, next_offset: int) -> bool:
-    """Whether retention has taken an entry, and nothing that stood behind it: the log begins with a marker of Pulsar's, which no reader is
-    given, and the marker has the next offset. May raise PulsarError.
+    """Whether retention has taken an entry, and nothing that stood behind it: the log begins with a marker of Pulsar's,
+    which no reader is given, and the marker has the next offset. May raise PulsarError.
     """
     first = (await log_.stats()).first
     return first is not None and last < first and await log_.index_of(first) == next_offset
 
 
-async def entries_from(log_: EntryLog, start: Position | None, permits: int = PERMITS) -> AsyncGenerator[ReadEntry, None]:
+async def entries_from(
+    log_: EntryLog, start: Position | None, permits: int = PERMITS
+) -> AsyncGenerator[ReadEntry, None]:
     """The same, understood; without those that were written before the interceptor was on."""
     end = None
     async with aclosing(raw_entries_from(log_, start, permits)) as entries:
@@ -84,7 +89,9 @@ async def understood(log_: EntryLog, entry: RawEntry, end: int | None = None) ->
     if end is None and content.is_foreign and content.offset_count > 1:
         end = await end_before(log_, entry.position)
     if content.is_foreign and base < (end or 0):
-        return ReadEntry(entry.position, entry.last_index, next_offset, None, str(CountedFewer(entry.position, content)))
+        return ReadEntry(
+            entry.position, entry.last_index, next_offset, None, str(CountedFewer(entry.position, content))
+        )
     return ReadEntry(entry.position, base, next_offset, content)
 
 
@@ -93,8 +100,8 @@ class NothingToRead(Unavailable):
 
 
 async def holds_records(log_: EntryLog, start: Position | None = None) -> bool:
-    """Whether readers are given anything from a place on: the broker is asked. That no entry comes says nothing, for the broker may be
-    slow, and this process may have stood still. May raise PulsarError.
+    """Whether readers are given anything from a place on: the broker is asked. That no entry comes says nothing, for
+    the broker may be slow, and this process may have stood still. May raise PulsarError.
     """
     last = (await log_.stats()).last
     if last is None or (start is not None and start > last):
@@ -107,7 +114,9 @@ async def first_indexed_entry(log_: EntryLog) -> ReadEntry | None:
     """The first entry that has an index, of those that readers are given, in a log that begins with others."""
     first = await _entry_at(log_, await log_.first_indexed())
     # That which follows entries from before the interceptor was on has offset 0, unless it was switched off in between.
-    return first if first is None or first.base_offset == 0 else await _entry_at(log_, await log_.first_indexed_of_all())
+    return (
+        first if first is None or first.base_offset == 0 else await _entry_at(log_, await log_.first_indexed_of_all())
+    )
 
 
 async def _entry_at(log_: EntryLog, position: Position | None) -> ReadEntry | None:
@@ -118,7 +127,9 @@ async def _entry_at(log_: EntryLog, position: Position | None) -> ReadEntry | No
 
 
 async def first_entry(log_: EntryLog, start: Position | None = None) -> ReadEntry | None:
-    """The earliest entry of a log that is not empty, or the first from a place on; None where it has no index. Raises NothingToRead."""
+    """The earliest entry of a log that is not empty, or the first from a place on; None where it has no index. Raises
+    NothingToRead.
+    """
     try:
         async with aclosing(raw_entries_from(log_, start, permits=1)) as entries:
             entry = await anext(entries)

@@ -18,7 +18,8 @@ from kafka_sidecar.pulsar.raw_entries import NoEntryCame
 
 # Half of a client's request time-out (30 s), so that it hears of it.
 READ_SECONDS: Final = 15.0
-# An entry that has not arrived by then is looked at by itself. A broker hands one out within 10 ms, a slow one within a second.
+# An entry that has not arrived by then is looked at by itself. A broker hands one out within 10 ms, a slow one within a
+# second.
 ARRIVAL_SECONDS: Final = 1.0
 # A reader begins with an entry that is there: that has come by then, mostly, and nobody else need be asked for the end.
 PROOF_SECONDS: Final = 0.1
@@ -29,13 +30,14 @@ class _WrittenMeanwhile(Exception):
 
 
 class MustOpenAgain(Unavailable):
-    """The log ends elsewhere than the partition's fold. Its topic was deleted and made again, or retention has taken entries before the
-    tail reader brought them.
+    """The log ends elsewhere than the partition's fold. Its topic was deleted and made again, or retention has taken
+    entries before the tail reader brought them.
     """
 
 
 async def end_without_records(log: EntryLog, stats: LogStats) -> int:
-    """The end of a log that holds nothing for readers: all that they were given stood before the first entry that is left.
+    """The end of a log that holds nothing for readers: all that they were given stood before the first entry that is
+    left.
 
     `stats` are those of a moment ago: what is written while it is asked for stands behind that end, or before it.
     """
@@ -59,7 +61,8 @@ class ReadToEnd:
         self._tail_watch = tail_watch
         self._fold = fold
         self._waiting: list[tuple[Position, asyncio.Future[None]]] = []
-        self._last_pulsar_marker: Position | None = None  # a last entry that no reader is given; all before it is folded
+        # A last entry that no reader is given; all before it is folded
+        self._last_pulsar_marker: Position | None = None
 
     async def run(self) -> None:
         """Return when everything is folded that the broker holds now."""
@@ -70,7 +73,9 @@ class ReadToEnd:
             raise Unavailable(f"the end of {self._name} was not read within {READ_SECONDS:.0f} s") from error
 
     async def run_first(self, if_unknown: Position | None, seconds: float = READ_SECONDS) -> None:
-        """The same when a partition is opened, however long its log is. `if_unknown`: what was its last entry a moment ago."""
+        """The same when a partition is opened, however long its log is. `if_unknown`: what was its last entry a moment
+        ago.
+        """
         try:
             async with while_it_goes_on(seconds, lambda: (self._fold.reached, self._tail.delays)):
                 await self._run(if_unknown)
@@ -92,13 +97,17 @@ class ReadToEnd:
     async def _last(self, *, is_first: bool) -> Position | None:
         """The broker's last entry. A reader that has brought nothing yet may name an old one (see `TailWatch`)."""
         last = await self._tail.last_position()
-        if last is not None and not is_first and not await self._is_proven():  # who opens a partition asks for its stats anyway
+        if (
+            last is not None and not is_first and not await self._is_proven()
+        ):  # who opens a partition asks for its stats anyway
             last = max(last, (await self._log.stats()).last or last)
         self._tail_watch.note(last)
         return last
 
     async def _is_proven(self) -> bool:
-        """Whether the reader that has named the last entry brings an entry. What a reader brings that has replaced it proves nothing."""
+        """Whether the reader that has named the last entry brings an entry. What a reader brings that has replaced it
+        proves nothing.
+        """
         opening = self._tail.openings
         return await self._tail.brings_something(PROOF_SECONDS) and self._tail.openings == opening
 
@@ -154,24 +163,32 @@ class ReadToEnd:
             self._last_pulsar_marker = last
 
     async def _find_nothing_up_to(self, last: Position | None, stats: LogStats) -> None:
-        """No reader is given anything up to `last`. That was the last entry before `stats` were asked for; None where there was none."""
+        """No reader is given anything up to `last`. That was the last entry before `stats` were asked for; None where
+        there was none.
+        """
         await self._check_emptied(stats)
         if self._fold.last_position is None and stats.last == last:
             self._fold.begins_behind = stats.end or BEFORE_ALL
 
     async def _check_emptied(self, stats: LogStats) -> None:
-        """Nothing is left that readers are given. A sidecar that opens the partition now may begin at another end than this one knows."""
+        """Nothing is left that readers are given. A sidecar that opens the partition now may begin at another end than
+        this one knows.
+        """
         fold = self._fold
         if not fold.knows_next_offset or (fold.last_position is not None and stats.may_hold(fold.last_position)):
             return
         known = fold.next_offset
         end = await end_without_records(self._log, stats)
         if end < known and await self._log.is_another():
-            raise MustOpenAgain(f"{self._name} was made again: it ends at offset {end}, and the one before it ended at {known}")
+            raise MustOpenAgain(
+                f"{self._name} was made again: it ends at offset {end}, and the one before it ended at {known}"
+            )
         if end > fold.next_offset:
             if await holds_records(self._log):
                 raise _WrittenMeanwhile
-            raise MustOpenAgain(f"{self._name} was emptied up to offset {end - 1}, of which {fold.next_offset} was not read")
+            raise MustOpenAgain(
+                f"{self._name} was emptied up to offset {end - 1}, of which {fold.next_offset} was not read"
+            )
 
     def _go_back_to(self, last: Position) -> None:
         """Read from the last entry that readers are given, where all that was to be read behind it is markers."""

@@ -1,4 +1,5 @@
-"""What producers wrote before the fold began: known before the first append to which it matters, and further back when a verdict needs it.
+"""What producers wrote before the fold began: known before the first append to which it matters, and further back when
+a verdict needs it.
 
 A partition that is only read begins to fold a little before its last entry. What its producer wrote before
 shows whether an append is a retry. So the first append with a producer waits for the first of these that is there:
@@ -8,8 +9,8 @@ shows whether an append is a retry. So the first append with a producer waits fo
     retention has taken what stood behind that ──▶ a fold of all that is left
     nothing was kept ──▶ folds of what lies before, piece by piece, until the window is read
 
-What such an earlier fold knows the partition's fold learns. A producer about which the window says too little waits: its append has
-another piece read, until its verdict is certain, or the log has no more.
+What such an earlier fold knows the partition's fold learns. A producer about which the window says too little waits:
+its append has another piece read, until its verdict is certain, or the log has no more.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ log = RateLimitedLog(logging.getLogger(__name__))
 # The first piece; each further one is four times as long, as long as entries are small.
 FIRST_ENTRIES: Final = 16
 PIECE_BYTES: Final = 4 * 1024 * 1024
-# Of a log with producers of another cluster, however large: what was under way together with a batch that is hidden there.
+# Of a log with producers of another cluster, however large: what was under way together with a batch that is hidden
+# there.
 LEAST_REPLICATED_ENTRIES: Final = 64
 # Batches that can't be judged, ten megabytes of them: the window ends there.
 MOST_UNJUDGED: Final = 20_000
@@ -106,8 +108,8 @@ class SnapshotsForReplay(Protocol):
         ...
 
     def pass_over(self, *, is_gone: bool) -> None:
-        """Look for another value than the one that was found. `is_gone`: no sidecar can use that one, for retention has taken entries
-        behind it.
+        """Look for another value than the one that was found. `is_gone`: no sidecar can use that one, for retention has
+        taken entries behind it.
         """
         ...
 
@@ -126,9 +128,16 @@ class _PieceTooLarge(Exception):
 
 class Replay:
     def __init__(
-        self, name: str, log_: EntryLog, fold: Fold, contents: EntryContents, kept: SnapshotsForReplay, partition: PartitionForReplay,
-        max_entries: int, max_bytes: int,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        log_: EntryLog,
+        fold: Fold,
+        contents: EntryContents,
+        kept: SnapshotsForReplay,
+        partition: PartitionForReplay,
+        max_entries: int,
+        max_bytes: int,
+    ) -> None:
         self._name = name
         self._log = log_
         self._fold = fold
@@ -148,7 +157,8 @@ class Replay:
         self._was_trimmed = False  # retention has taken what stood behind what was kept
         self._left: Fold | None = None  # of all that is left behind that; goes on after a lost connection
         self._has_read_left = False  # all of that, up to where the partition's fold began
-        self._left_behind: tuple[Position, int | None] | None = None  # the first entry of that, a marker maybe, and its index
+        # The first entry of that, a marker maybe, and its index
+        self._left_behind: tuple[Position, int | None] | None = None
         self._entries_left = self._max_entries  # of the window
         self._least_left = LEAST_REPLICATED_ENTRIES
         self._bytes_left = self._max_bytes
@@ -324,12 +334,15 @@ class Replay:
         if first is None:
             raise _TrimmedMeanwhile(f"{self._name} was emptied")
         if max(begin, reached) < first:
-            raise _TrimmedMeanwhile(f"{self._name} was trimmed up to {first}")  # what is left may be markers that no reader is given
+            raise _TrimmedMeanwhile(
+                f"{self._name} was trimmed up to {first}"
+            )  # what is left may be markers that no reader is given
         await self._fold_up_to(earlier, max(reached, first), begin, reached, PERMITS)
 
     async def _fold_all_that_is_left(self) -> bool:
-        """Where retention has taken entries behind what was kept. A value that another sidecar has kept meanwhile judges what is left.
-        Where there is none, what stood before is gone. False where nothing is left that readers are given.
+        """Where retention has taken entries behind what was kept. A value that another sidecar has kept meanwhile
+        judges what is left. Where there is none, what stood before is gone. False where nothing is left that readers
+        are given.
         """
         if not self._has_read_left:
             await self._read_what_is_left()
@@ -342,7 +355,9 @@ class Replay:
         return True
 
     async def _read_what_is_left(self) -> None:
-        """From the first entry on, so that retention takes as little as it can. The partition's fold learns it: no failure loses it."""
+        """From the first entry on, so that retention takes as little as it can. The partition's fold learns it: no
+        failure loses it.
+        """
         first, end = (await self._log.stats()).first, self._fold.replayed_from
         if end is None or first is None or end <= first:
             self._left = self._left_behind = None  # what was read of it is gone too
@@ -369,8 +384,8 @@ class Replay:
         self._left = None
 
     async def _look_once_more(self) -> bool:
-        """Another sidecar may have kept what it knew of the entries that are gone, while all that is left was read. A value counts that
-        began before that. Whether there was one.
+        """Another sidecar may have kept what it knew of the entries that are gone, while all that is left was read. A
+        value counts that began before that. Whether there was one.
         """
         while True:
             if self._going_on is None:
@@ -389,8 +404,9 @@ class Replay:
         return Fold(begin, KnownVerdicts(self._partition.transactions), self._fold.memory)
 
     async def _goes_on_at_once(self, earlier: Fold) -> bool:
-        """Whether nothing has to be read in between. The partition's fold has read the entry at which it was kept. Or retention has taken
-        all up to there, and nothing behind that: the log begins with the next offset, or with a marker of Pulsar's that has it.
+        """Whether nothing has to be read in between. The partition's fold has read the entry at which it was kept. Or
+        retention has taken all up to there, and nothing behind that: the log begins with the next offset, or with a
+        marker of Pulsar's that has it.
         """
         fold, last = self._fold, earlier.last_position
         if last is None or fold.end_of(last) == earlier.next_offset:
@@ -423,12 +439,18 @@ class Replay:
             if stats.may_hold(kept.last) or (stats.first is not None and kept.last <= stats.first):
                 is_far = not self._has_read_left and stats.last is not None and is_too_far(kept.last, stats.last, stats)
                 return (await self._kept_long_ago() or earlier) if is_far else earlier
-            self._kept.pass_over(is_gone=await self._has_lost_what_followed(kept, stats))  # if not, its topic was deleted
+            self._kept.pass_over(
+                is_gone=await self._has_lost_what_followed(kept, stats)
+            )  # if not, its topic was deleted
         return None
 
     async def _has_lost_what_followed(self, kept: KnownProducers, stats: LogStats) -> bool:
         """Whether retention has emptied the log, which ends behind what was kept."""
-        if stats.first is not None or self._fold.last_position is not None or kept.next_offset >= self._fold.next_offset:
+        if (
+            stats.first is not None
+            or self._fold.last_position is not None
+            or kept.next_offset >= self._fold.next_offset
+        ):
             return False
         last_index = await self._log.index_property()  # another topic may have the name by now
         return last_index is not None and kept.next_offset <= last_index
@@ -437,7 +459,8 @@ class Replay:
         return kept.fold(KnownVerdicts(self._partition.transactions), self._fold.memory)
 
     async def _kept_long_ago(self) -> Fold | None:
-        """A fold of what was kept that passes over what stands behind it: no sidecar has written there. None where one may have.
+        """A fold of what was kept that passes over what stands behind it: no sidecar has written there. None where one
+        may have.
 
         A sidecar that puts no mark, of 0.2 or one that may not, is seen by what it wrote within the window.
         """
@@ -457,9 +480,11 @@ class Replay:
                     return earlier
                 return self._fold_of(kept)
         log.warning(
-            "partition %s: the snapshot of its producers is more than %d entries old, and a sidecar may have written since: "
-            "all of it is read before producers may write", self._name, TOO_FAR_ENTRIES,
-        )  # fmt: skip
+            "partition %s: the snapshot of its producers is more than %d entries old, and a sidecar may have written "
+            "since: all of it is read before producers may write",
+            self._name,
+            TOO_FAR_ENTRIES,
+        )
         return None
 
     # --- piece by piece
@@ -480,7 +505,9 @@ class Replay:
         begin = stats.before(before, entries, 2**63)
         earlier = self._new_fold(None if begin == stats.first else begin)
         try:
-            size = await self._fold_up_to(earlier, begin, end, begin, self._permits, PIECE_BYTES if entries > 1 else None)
+            size = await self._fold_up_to(
+                earlier, begin, end, begin, self._permits, PIECE_BYTES if entries > 1 else None
+            )
             if begin == stats.first and not earlier.knows_next_offset:
                 await self._end_the_past(stats)  # there are markers of Pulsar's alone
             else:
@@ -499,7 +526,9 @@ class Replay:
         self._permits = min(PIECE_PERMITS, fitting)
 
     async def _end_where_nothing_is(self) -> None:
-        """Nothing was left when the log was opened, or nothing that readers are given. Others may have written since, and kept more."""
+        """Nothing was left when the log was opened, or nothing that readers are given. Others may have written since,
+        and kept more.
+        """
         await self._partition.read_to_end()
         if self._fold.last_position is not None and not self._fold.has_all:
             self._has_window_alone = self._has_begun_window = False
@@ -528,13 +557,19 @@ class Replay:
                     await self._check_gap(entry, earlier)
                     await self._ask_where_it_begins(entry, earlier, begin)
                     self._take(entry, earlier)
-                    is_counted = earlier is self._left and not taken % (MOST_UNJUDGED // PARTS_UNJUDGED + 1)  # counting takes a while
+                    is_counted = earlier is self._left and not taken % (
+                        MOST_UNJUDGED // PARTS_UNJUDGED + 1
+                    )  # counting takes a while
                     taken += 1
                     if is_counted and earlier.producers.unjudged > MOST_UNJUDGED:
                         earlier.end_of_the_past(is_whole=False)  # a value that is found later can't judge them
                 if position >= stop:
                     break
-        if earlier.knows_next_offset and earlier.next_offset < self._fold.first_offset and not self._fold.begins_where_ends(earlier):
+        if (
+            earlier.knows_next_offset
+            and earlier.next_offset < self._fold.first_offset
+            and not self._fold.begins_where_ends(earlier)
+        ):
             await self._check_trimmed(earlier)
         return size
 
@@ -608,7 +643,9 @@ class Replay:
 
 
 def stands_before_indexes(entry: RawEntry, earlier: Fold) -> bool:
-    """Whether an entry was written before the interceptor was on: also behind what was kept when no entry had an index."""
+    """Whether an entry was written before the interceptor was on: also behind what was kept when no entry had an
+    index.
+    """
     return is_from_before_index(entry) and (not earlier.knows_next_offset or earlier.last_position == BEFORE_ALL)
 
 
@@ -624,7 +661,9 @@ def has_read_on(fold: Fold, earlier: Fold, last: Position, stats: LogStats) -> b
         return False
     if last < begin:
         before = stats.entry_before(begin)
-        is_gone = before is None or stats.first is None or before < stats.first  # else that is of another topic with this name
+        is_gone = (
+            before is None or stats.first is None or before < stats.first
+        )  # else that is of another topic with this name
         return is_gone and fold.begins_where_ends(earlier)
     has_folded = fold.last_position is not None and fold.last_position >= last
     return has_folded and earlier.next_offset <= fold.next_offset and fold.end_of(last) in (None, earlier.next_offset)

@@ -1,4 +1,5 @@
-"""Where the tail stands before missing offsets, until it is known what is missing. Nothing behind them is folded before that.
+"""Where the tail stands before missing offsets, until it is known what is missing. Nothing behind them is folded before
+that.
 
     an entry in another ledger, and offsets are missing before it
        │
@@ -61,7 +62,9 @@ class TailGap:
     async def _ask(self) -> None:
         fold = self._fold
         last = fold.last_position or fold.begins_behind
-        if not (await self._log.stats()).may_hold(last) and not await begins_right_behind(self._log, last, fold.next_offset):
+        if not (await self._log.stats()).may_hold(last) and not await begins_right_behind(
+            self._log, last, fold.next_offset
+        ):
             self._partition.end_for(MustOpenAgain(f"{self._name} lost entries behind {last} before they were read"))
             return
         self._passes, self._held = self._held, None

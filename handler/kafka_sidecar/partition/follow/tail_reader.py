@@ -1,10 +1,10 @@
 """The one reader at the end of a partition. It hands entries to the fold and survives its broker.
 
-It reads what receipts do not tell. While the receipts of this sidecar's own appends come one after another, nobody else can
-have written in between, and it is given no permits: the broker would hand out a second time what is folded already. It goes
-on when a receipt does not follow, when none has come for some milliseconds, and when somebody waits for the log's end; from the
-last folded entry on, so that the broker's index proves the count of all before it. After an entry of another writer it reads
-everything for some seconds.
+It reads what receipts do not tell. While the receipts of this sidecar's own appends come one after another, nobody else
+can have written in between, and it is given no permits: the broker would hand out a second time what is folded already.
+It goes on when a receipt does not follow, when none has come for some milliseconds, and when somebody waits for the
+log's end; from the last folded entry on, so that the broker's index proves the count of all before it. After an entry
+of another writer it reads everything for some seconds.
 """
 
 from __future__ import annotations
@@ -148,7 +148,9 @@ class TailReader(ConsumerEvents):
             self.stop()
 
     async def last_position(self) -> Position | None:
-        """The broker's last entry, asked through the open reader; waits for it to open first. Call it while it is held open."""
+        """The broker's last entry, asked through the open reader; waits for it to open first. Call it while it is held
+        open.
+        """
         while True:
             self.want()
             await self._opened.wait()

@@ -1,9 +1,9 @@
 """Whether the tail reader stands at the topic that the broker serves.
 
-A broker that closes a topic ends the subscriptions that the topic has (PersistentTopic.close). A subscription that is being made at
-that moment may be added behind those. Then it stands at what is closed: it is handed nothing, it names an old entry as the last,
-and nobody ever ends it. So a reader that has brought nothing since it was opened proves nothing. Where the broker has entries that
-such a reader should have brought, it is opened again.
+A broker that closes a topic ends the subscriptions that the topic has (PersistentTopic.close). A subscription that is
+being made at that moment may be added behind those. Then it stands at what is closed: it is handed nothing, it names an
+old entry as the last, and nobody ever ends it. So a reader that has brought nothing since it was opened proves nothing.
+Where the broker has entries that such a reader should have brought, it is opened again.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ log = RateLimitedLog(logging.getLogger(__name__))
 PATIENCE_SECONDS: Final = 5.0
 # Each look in vain doubles the patience: a log may hold nothing that readers are given.
 LONGEST_PATIENCE_SECONDS: Final = 60.0
-# A reader that names the right end, and hands out nothing for so long, is opened again all the same. Each time that this happens doubles
-# it, up to ten minutes. An entry that comes resets it.
+# A reader that names the right end, and hands out nothing for so long, is opened again all the same. Each time that
+# this happens doubles it, up to ten minutes. An entry that comes resets it.
 LONGEST_SILENCE_SECONDS: Final = 60.0
 MOST_SILENCE_SECONDS: Final = 600.0
 
@@ -93,13 +93,18 @@ class TailWatch:
             if self._come_to() != come_to:
                 return
             if named is not None and named >= readable:
-                # The broker is slow. Or nothing was written since it has forgotten the reader, which names an old entry before long.
+                # The broker is slow. Or nothing was written since it has forgotten the reader, which names an old entry
+                # before long.
                 self._patience = PATIENCE_SECONDS
                 if self._is_silent_for < self._longest_silence:
                     return
                 self._longest_silence = min(2 * self._longest_silence, MOST_SILENCE_SECONDS)
             metrics.SILENT_READERS.inc()
-            log.warning("the tail reader of %s is opened again: the broker holds entry %s and has not handed it out", self._name, readable)
+            log.warning(
+                "the tail reader of %s is opened again: the broker holds entry %s and has not handed it out",
+                self._name,
+                readable,
+            )
             self._tail.restart()
         elif self._come_to() == come_to and last is not None and self._tail.brought:
             self._looked_to = max(self._looked_to, last)

@@ -1,7 +1,8 @@
 """Transactions that nobody has announced: the first reader does it.
 
-Those of others than this cluster's sidecars never are (KoP, replication). A sidecar announces its own before it writes them. Its record
-may be missing nevertheless: another fleet has another `groups.namespace`, or the internal topics are lost, or were restored from a copy.
+Those of others than this cluster's sidecars never are (KoP, replication). A sidecar announces its own before it writes
+them. Its record may be missing nevertheless: another fleet has another `groups.namespace`, or the internal topics are
+lost, or were restored from a copy.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class UnannouncedTransactions:
         self._transactions = transactions
 
     def begin_in(self, content: Content, position: Position, none_up_to: Position | None) -> bool:
-        """Whether an entry has a part of a transaction that nobody has announced. `none_up_to`: the last entry when the fold began, if no
-        transaction had been announced by then.
+        """Whether an entry has a part of a transaction that nobody has announced. `none_up_to`: the last entry when the
+        fold began, if no transaction had been announced by then.
         """
         known_from = self._transactions.known_from
         if content.is_foreign:
@@ -43,16 +44,23 @@ class UnannouncedTransactions:
         else:
             begin = none_up_to if known_from is None else known_from
             is_before_all_known = begin is not None and position <= begin
-        # A sidecar does not announce a transaction that ends here before it has written a batch: then the marker stands alone.
+        # A sidecar does not announce a transaction that ends here before it has written a batch: then the marker stands
+        # alone.
         parts = _ANY if content.is_foreign else _BATCHES
-        return is_before_all_known and any([header.attributes & _OF_TRANSACTIONS in parts for header, _ in content.batches])
+        return is_before_all_known and any(
+            [header.attributes & _OF_TRANSACTIONS in parts for header, _ in content.batches]
+        )
 
     def announce(self) -> bool:
-        """Store that the log has transactions. False where more of them may stand before what is folded: it has to be folded whole.
+        """Store that the log has transactions. False where more of them may stand before what is folded: it has to be
+        folded whole.
 
-        What the fold has learnt of producers says nothing of transactions, nor does what was kept by who knew of later ones alone.
+        What the fold has learnt of producers says nothing of transactions, nor does what was kept by who knew of later
+        ones alone.
         """
-        is_whole = self._fold.replayed_from is None and not self._fold.has_learnt and self._transactions.known_from is None
+        is_whole = (
+            self._fold.replayed_from is None and not self._fold.has_learnt and self._transactions.known_from is None
+        )
         if is_whole:
             self._transactions.known_from = BEFORE_ALL
         task = asyncio.get_running_loop().create_task(self._log.begin_transactions(BEFORE_ALL))

@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from kafka_sidecar.pulsar.entry import Position
 
-# By which of these it has, an entry says how it is judged: as one batch, or batch by batch. Sidecars of 0.1 do not know the second.
+# By which of these it has, an entry says how it is judged: as one batch, or batch by batch. Sidecars of 0.1 do not know
+# the second.
 BASIS_PROPERTY: Final = b"basis"
 BASES_PROPERTY: Final = b"bases"
 # Of an entry that was sent before: its first try may have landed.
@@ -43,8 +44,9 @@ _INT64: Final = 2**63
 
 
 class Basis(NamedTuple):
-    """The knowledge of a writer when it sent an entry: how far it had folded the log, and what the producer's last batch was
-    there, for each batch of the entry. It stands in the entry, so that a fold that begins behind `folded_to` knows as much.
+    """The knowledge of a writer when it sent an entry: how far it had folded the log, and what the producer's last
+    batch was there, for each batch of the entry. It stands in the entry, so that a fold that begins behind `folded_to`
+    knows as much.
     """
 
     folded_to: Position
@@ -62,12 +64,16 @@ class Basis(NamedTuple):
 
     @classmethod
     def decode(cls, text: bytes) -> Basis:
-        """ValueError where no writer says that: anybody may have written it, and a reader may have to begin at its place."""
+        """ValueError where no writer says that: anybody may have written it, and a reader may have to begin at its
+        place.
+        """
         at, *numbers = text.split()
         ledger, entry = at.split(b":")
         folded_to = Position(_number(ledger, _INT64), _number(entry, _INT64))
         if b"/" not in text:
-            return cls(folded_to, [_known(epoch, last) for epoch, last in zip(numbers[::2], numbers[1::2], strict=True)])
+            return cls(
+                folded_to, [_known(epoch, last) for epoch, last in zip(numbers[::2], numbers[1::2], strict=True)]
+            )
         named = [text.partition(b"/")[::2] for text in numbers[1::2]]
         producers = [_known(epoch, last) for epoch, (last, _) in zip(numbers[::2], named, strict=True)]
         return cls(folded_to, producers, [_number(number, _INT64) if number else NO_TRANSACTION for _, number in named])

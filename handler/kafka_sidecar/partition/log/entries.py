@@ -17,7 +17,14 @@ from google.protobuf.message import DecodeError
 
 from kafka_sidecar.errors import EntryUnreadable
 from kafka_sidecar.loop.ids import OUR_WRITER
-from kafka_sidecar.partition.log.basis import AGAIN_PROPERTY, BASES_PROPERTY, BASIS_PROPERTY, Basis, BatchSequence, KnownProducer
+from kafka_sidecar.partition.log.basis import (
+    AGAIN_PROPERTY,
+    BASES_PROPERTY,
+    BASIS_PROPERTY,
+    Basis,
+    BatchSequence,
+    KnownProducer,
+)
 from kafka_sidecar.partition.log.formats import CHUNK, ENCRYPTED, KAFKA, PULSAR, StoredFormat
 from kafka_sidecar.partition.log.formats.chunk import is_last_chunk
 from kafka_sidecar.partition.log.formats.entry_format import FORMAT_PROPERTY
@@ -34,7 +41,8 @@ from kafka_sidecar.wire.records import (
     with_log_append_time,
 )
 
-# Sidecars write some hundred at most, Kafka-on-Pulsar those of one request. So many are folded in about 20 ms, in one piece.
+# Sidecars write some hundred at most, Kafka-on-Pulsar those of one request. So many are folded in about 20 ms, in one
+# piece.
 MAX_BATCHES: Final = 10_000
 _KAFKA: Final = KAFKA.name.encode()
 
@@ -52,13 +60,16 @@ class Content(NamedTuple):
     data: bytes | bytearray
     batches: list[tuple[BatchHeader, int]]
     offset_count: int
-    writer: bytes | None  # a sidecar's writer name, with its cluster's before it where that is another; None for everyone else
+    writer: (
+        bytes | None
+    )  # a sidecar's writer name, with its cluster's before it where that is another; None for everyone else
     writer_sequence: int
     basis: Basis | None  # None where nothing depends on it
     transactions: Sequence[int] = ()  # the number of each batch's, where any of them has one
     sent_again: bool = False  # by its writer: its first try may be in the log
     lacks_chunks: bool = False  # its record is in the entries before it as well: `data` is not to be served
-    known_there: Sequence[KnownProducer] | None = None  # what its writer knew, where it was replicated from another cluster
+    # What its writer knew, where it was replicated from another cluster
+    known_there: Sequence[KnownProducer] | None = None
 
     @property
     def is_foreign(self) -> bool:
@@ -78,7 +89,9 @@ class Content(NamedTuple):
 
 
 class CountedFewer(EntryUnreadable):
-    """The writer of an entry has announced fewer records to the broker than are in it. They have no offsets, but were written."""
+    """The writer of an entry has announced fewer records to the broker than are in it. They have no offsets, but were
+    written.
+    """
 
     def __init__(self, position: Position, content: Content) -> None:
         super().__init__(f"entry {position} takes {content.offset_count} offsets, and the broker has counted fewer")
@@ -115,7 +128,9 @@ def read_entry(entry: RawEntry) -> Content:
 
 
 def read_headers(entry: RawEntry) -> Content:
-    """The same without its data, for a fold that serves nobody. What ends a transaction has it: the fold has to look into it."""
+    """The same without its data, for a fold that serves nobody. What ends a transaction has it: the fold has to look
+    into it.
+    """
     if entry.content is not None:
         return read_entry(entry)
     try:
@@ -146,7 +161,8 @@ def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, 
         writer = metadata.producer_name if of_a_sidecar else None
         known_there = None
         if metadata.replicated_from and writer is not None:
-            # Its basis names places of the other cluster's log. What stands beside them counts here too, and its transactions do.
+            # Its basis names places of the other cluster's log. What stands beside them counts here too, and its
+            # transactions do.
             writer = metadata.replicated_from + b"/" + writer
             known_there = () if basis is None else basis.producers
             basis = None
@@ -155,13 +171,23 @@ def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, 
         raise EntryUnreadable(f"entry {entry.position} can't be read as Kafka records: {error}") from error
     if not batches:
         raise EntryUnreadable(f"entry {entry.position} holds no record batch")
-    offset_count = batches[0][0].offset_count if len(batches) == 1 else sum([header.offset_count for header, _ in batches])
+    offset_count = (
+        batches[0][0].offset_count if len(batches) == 1 else sum([header.offset_count for header, _ in batches])
+    )
     content = Content(
-        data, batches, offset_count, writer, metadata.sequence_id, basis, transactions,
-        writer is not None and AGAIN_PROPERTY in properties, stored_format is CHUNK and is_last_chunk(metadata), known_there,
-    )  # fmt: skip
-    # Pulsar's clients and its replicator send this number to the broker, or 1 where the field is missing (ProducerImpl). The index grows
-    # by what is sent.
+        data,
+        batches,
+        offset_count,
+        writer,
+        metadata.sequence_id,
+        basis,
+        transactions,
+        writer is not None and AGAIN_PROPERTY in properties,
+        stored_format is CHUNK and is_last_chunk(metadata),
+        known_there,
+    )
+    # Pulsar's clients and its replicator send this number to the broker, or 1 where the field is missing
+    # (ProducerImpl). The index grows by what is sent.
     if content.is_foreign and entry.last_index is not None and offset_count > metadata.num_messages_in_batch:
         raise CountedFewer(entry.position, content)
     return content
@@ -212,13 +238,15 @@ def sequence_of(header: BatchHeader) -> BatchSequence | None:
 
 
 def served_data(content: Content, verdicts: Sequence[HasAccepted]) -> bytes | bytearray:
-    """The batches as Kafka's clients get them, without their offsets: in place of one that is refused, or holds no record, stands a
-    placeholder.
+    """The batches as Kafka's clients get them, without their offsets: in place of one that is refused, or holds no
+    record, stands a placeholder.
     """
     if len(verdicts) == 1:  # the ordinary one
         header = content.batches[0][0]
         return content.data if verdicts[0].accepted and header.record_count else _placeholder_of(header)
-    are_served = [bool(verdict.accepted and one[0].record_count) for verdict, one in zip(verdicts, content.batches, strict=True)]
+    are_served = [
+        bool(verdict.accepted and one[0].record_count) for verdict, one in zip(verdicts, content.batches, strict=True)
+    ]
     if all(are_served):
         return content.data
     parts = [

@@ -1,7 +1,7 @@
 """Entries that take long to read are read in a thread, before the loop looks at them.
 
-A native entry of 147 bytes may hold 250,000 messages, which take half a second. A fold reads entries at once and in their order, so what
-comes behind such an entry waits for it.
+A native entry of 147 bytes may hold 250,000 messages, which take half a second. A fold reads entries at once and in
+their order, so what comes behind such an entry waits for it.
 
 broker ─▶ small, and nothing waits ─────────────────────────────▶ reader
             │ large, or behind one                                  ▲
@@ -49,8 +49,9 @@ LARGE_COMPRESSED: Final = 2 * 1024 * 1024
 MANY_BATCHES: Final = 1_000  # sidecars write far fewer into one entry
 # It has no room for so many batches.
 SMALL_PAYLOAD: Final = MANY_BATCHES * HEADER_SIZE
-# What waits behind large entries in one reader. If more comes, it is dropped, and the reader begins again behind what has waited. That is
-# much more than a reader brings a second time when it begins again, so each of its lives comes further.
+# What waits behind large entries in one reader. If more comes, it is dropped, and the reader begins again behind what
+# has waited. That is much more than a reader brings a second time when it begins again, so each of its lives comes
+# further.
 MOST_WAITING_BYTES: Final = 16 * 1024 * 1024
 # A message as an object, while its entry is looked into.
 MESSAGE_BYTES: Final = 500
@@ -77,7 +78,9 @@ def unfolded_size(entry: RawEntry, *, headers_alone: bool = False) -> int:
     if not metadata.HasField("num_messages_in_batch"):
         is_small = not is_compressed or size <= LARGE_COMPRESSED
     else:
-        is_small = messages <= LARGE_MESSAGES and (size <= LARGE_BATCH or (not is_compressed and _has_short_metadata(entry, messages)))
+        is_small = messages <= LARGE_MESSAGES and (
+            size <= LARGE_BATCH or (not is_compressed and _has_short_metadata(entry, messages))
+        )
     if is_small or (headers_alone and has_facts(metadata)):
         return 0
     return min(size, MAX_UNCOMPRESSED) + messages * MESSAGE_BYTES

@@ -3,8 +3,8 @@
     63        44 43            12 11          0
     ledger       entry            in the batch
 
-A group that committed one has read all before that place. Continuous offsets are never so large: for 2^44 records a partition would
-need a year at half a million a second.
+A group that committed one has read all before that place. Continuous offsets are never so large: for 2^44 records a
+partition would need a year at half a million a second.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Undecided(Exception):
 
 
 def place_of(packed: PackedOffset, stats: LogStats) -> Position | None:
-    """The entry that is meant; None where retention has removed its ledger. Undecided where it may be one of several, or none."""
+    """The entry that is meant; None where retention has removed its ledger. Undecided where it may be one of several,
+    or none.
+    """
     mask = (1 << LEDGER_BITS) - 1
     found = [one for one in stats.ledgers if one.ledger & mask == packed.ledger and packed.entry <= one.entries]
     if len(found) > 1:

@@ -15,7 +15,9 @@ from kafka_sidecar.pulsar.raw_entries import Patience
 class LogWriter(Protocol):
     @property
     def max_message_size(self) -> int: ...
-    def send(self, sequence: int, count: int, fields: bytes, payload: bytes | bytearray, basis: tuple[bytes, bytes] | None) -> None:
+    def send(
+        self, sequence: int, count: int, fields: bytes, payload: bytes | bytearray, basis: tuple[bytes, bytes] | None
+    ) -> None:
         """`fields`: see `EncodedEntry`. `basis`: a property, see `basis.Basis`."""
         ...
 
@@ -45,7 +47,9 @@ class EntryLog(Protocol):
         ...
 
     async def counts_records(self) -> bool:
-        """Whether entries have to say how many records they hold, for Pulsar's replicator tells the other broker that number, or one."""
+        """Whether entries have to say how many records they hold, for Pulsar's replicator tells the other broker that
+        number, or one.
+        """
         ...
 
     async def skipped(self) -> frozenset[Position]:
@@ -74,7 +78,9 @@ class EntryLog(Protocol):
         ...
 
     async def index_of(self, position: Position) -> int | None:
-        """The index of an entry as the broker stores it, also of one that no reader is given; None where it has none, or is gone."""
+        """The index of an entry as the broker stores it, also of one that no reader is given; None where it has none,
+        or is gone.
+        """
         ...
 
     async def last_readable(self, last: Position, behind: Position) -> Position | None:
@@ -84,7 +90,9 @@ class EntryLog(Protocol):
         ...
 
     async def first_indexed(self) -> Position | None:
-        """The first entry that has an index, as the broker stores it, whether or not it shows it to readers; None where none has."""
+        """The first entry that has an index, as the broker stores it, whether or not it shows it to readers; None where
+        none has.
+        """
         ...
 
     async def first_indexed_of_all(self) -> Position | None:
@@ -92,7 +100,9 @@ class EntryLog(Protocol):
         ...
 
     def note_entries_without_index(self) -> None:
-        """The log begins with entries that were written before the interceptor was on. They spoil the broker's own search."""
+        """The log begins with entries that were written before the interceptor was on. They spoil the broker's own
+        search.
+        """
         ...
 
     async def find_index(self, index: int) -> Position | None: ...

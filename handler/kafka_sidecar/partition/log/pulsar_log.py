@@ -16,8 +16,9 @@ from kafka_sidecar.pulsar.errors import Refused, TopicMissing, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
 from kafka_sidecar.pulsar.raw_entries import Patience
 
-# Each marker of Pulsar's own is a question, of some 3 ms, and the end has to be found within 15 s (`ReadToEnd`). A partition can't be
-# opened where more of them stand behind its last message on a broker before 3.3, or are all that is left of it on any broker.
+# Each marker of Pulsar's own is a question, of some 3 ms, and the end has to be found within 15 s (`ReadToEnd`). A
+# partition can't be opened where more of them stand behind its last message on a broker before 3.3, or are all that is
+# left of it on any broker.
 PULSAR_MARKERS_AT_MOST: Final = 30_000
 # Each has a whole entry for an answer, so it begins with one.
 QUESTIONS_AT_ONCE: Final = 16
@@ -27,7 +28,9 @@ class StoredTopics(Protocol):
     """What is known of topics. Calls may raise PulsarError."""
 
     async def log_of(self, partition: str) -> str:
-        """Pulsar's topic that holds the entries of a partition: one without partitions is partition 0 to Kafka clients."""
+        """Pulsar's topic that holds the entries of a partition: one without partitions is partition 0 to Kafka
+        clients.
+        """
         ...
 
     def id_of(self, partition: str) -> uuid.UUID | None:
@@ -46,7 +49,9 @@ class StoredTopics(Protocol):
 class PulsarLog(EntryLog):
     """`find_index` asks the broker where it can (Pulsar ≥ 4.0.8), else searches ledgers, then entries."""
 
-    def __init__(self, client: PulsarClient, admin: PulsarAdmin, partition: str, writer_name: str, topics: StoredTopics) -> None:
+    def __init__(
+        self, client: PulsarClient, admin: PulsarAdmin, partition: str, writer_name: str, topics: StoredTopics
+    ) -> None:
         self.patience = Patience()
         self._partition = partition
         self._topic: str | None = None
@@ -122,7 +127,9 @@ class PulsarLog(EntryLog):
             while position is not None and position > behind and len(asked) < at_once:
                 asked.append(position)
                 position = stats.entry_before(position)
-            answers = await asyncio.gather(*[self._admin.topics.is_marker(topic, one) for one in asked], return_exceptions=True)
+            answers = await asyncio.gather(
+                *[self._admin.topics.is_marker(topic, one) for one in asked], return_exceptions=True
+            )
             for one, answer in zip(asked, answers, strict=True):
                 if isinstance(answer, BaseException):
                     raise answer
@@ -135,8 +142,8 @@ class PulsarLog(EntryLog):
         raise Unavailable(f"the last {PULSAR_MARKERS_AT_MOST} entries of {topic} are markers")
 
     async def first_indexed(self) -> Position | None:
-        """By halves: the first ledger with an entry that has one, then the entry in it. An interceptor is switched while a broker
-        restarts, and that begins a ledger.
+        """By halves: the first ledger with an entry that has one, then the entry in it. An interceptor is switched
+        while a broker restarts, and that begins a ledger.
         """
         ledgers = (await self.stats()).ledgers
         known = self._first_indexed
@@ -194,7 +201,9 @@ class PulsarLog(EntryLog):
         return await self._search_index(index)
 
     async def _search_backwards(self, index: int) -> Position | None:
-        """Ledger by ledger, the last one first. It finds what stands behind a ledger's first entry. May raise PulsarError."""
+        """Ledger by ledger, the last one first. It finds what stands behind a ledger's first entry. May raise
+        PulsarError.
+        """
         for ledger in reversed((await self.stats()).ledgers):
             first = await self._index_in(ledger, 0)
             if first is None:
@@ -227,7 +236,9 @@ class PulsarLog(EntryLog):
         return Position(ledger.ledger, low)
 
     async def _first_reaching_of_some(self, index: int, ledgers: tuple[LedgerInfo, ...]) -> LedgerInfo | None:
-        """The same where some ledgers have no indexes: an interceptor is switched while a broker restarts, and that begins a ledger."""
+        """The same where some ledgers have no indexes: an interceptor is switched while a broker restarts, and that
+        begins a ledger.
+        """
         for ledger in ledgers:
             found = await self._index_in(ledger, ledger.entries - 1)
             if found is not None and found >= index:

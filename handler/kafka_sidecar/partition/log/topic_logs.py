@@ -56,7 +56,9 @@ class TopicLogs:
         return None if found is None else (await self.catalog.look_at(found[0])).topic_id
 
     async def moved_start_of(self, partition: str) -> MovedStart | None:
-        """Where a client has moved the start of a partition to, through whichever sidecar: its start does not go back."""
+        """Where a client has moved the start of a partition to, through whichever sidecar: its start does not go
+        back.
+        """
         return None if self.starts is None else await self.starts.of_now(partition)
 
     async def transactions_from(self, partition: str) -> Position | None:
@@ -94,9 +96,13 @@ class TopicLogs:
 
     def _config(self, configs: RecordConfigs) -> LogConfig:
         config = LogConfig(
-            FORMATS[configs.entry_format or self.default_format], _CODECS.get(configs.compression_type), configs.log_append_time,
-            configs.compacted, configs.before_max_ms, configs.after_max_ms,
-        )  # fmt: skip
+            FORMATS[configs.entry_format or self.default_format],
+            _CODECS.get(configs.compression_type),
+            configs.log_append_time,
+            configs.compacted,
+            configs.before_max_ms,
+            configs.after_max_ms,
+        )
         return AS_IT_COMES if config == AS_IT_COMES else config
 
 
@@ -109,7 +115,9 @@ async def opened(config: Config) -> AsyncIterator[TopicLogs]:
     try:
         clock = asyncio.get_running_loop().time
         replication = Replication(admin, clock, always_counts=config.kafka.replicated_count)
-        yield TopicLogs(client, admin, Catalog(admin, names, clock, replication), config.kafka.entry_format, replication)
+        yield TopicLogs(
+            client, admin, Catalog(admin, names, clock, replication), config.kafka.entry_format, replication
+        )
     finally:
         await client.close()
         await admin.close()

@@ -1,7 +1,9 @@
-"""What takes long to look into is looked into in a thread: a few hundred bytes may unfold to megabytes, or to many thousand records.
+"""What takes long to look into is looked into in a thread: a few hundred bytes may unfold to megabytes, or to many
+thousand records.
 
-Three lines form: what readers are given as it comes, what somebody asks for, and what producers write. A process looks into one piece of
-each line at a time. A question does not wait for what readers are given, and a producer waits for other producers' batches alone.
+Three lines form: what readers are given as it comes, what somebody asks for, and what producers write. A process looks
+into one piece of each line at a time. A question does not wait for what readers are given, and a producer waits for
+other producers' batches alone.
 """
 
 from __future__ import annotations
@@ -33,9 +35,14 @@ class Line:
         self._turn = asyncio.Lock()
 
     async def look_into(
-        self, size: int, work: Callable[[], T], is_wanted: Callable[[], bool] = lambda: True, on_delayed: Callable[[], None] = lambda: None
+        self,
+        size: int,
+        work: Callable[[], T],
+        is_wanted: Callable[[], bool] = lambda: True,
+        on_delayed: Callable[[], None] = lambda: None,
     ) -> T | None:
-        """Run `work` in a thread when its turn comes. None if nobody wants it any more. `size`: bytes that it may take meanwhile.
+        """Run `work` in a thread when its turn comes. None if nobody wants it any more. `size`: bytes that it may take
+        meanwhile.
 
         A thread can't be stopped. If the caller is cancelled, the next piece waits for the thread all the same.
         """
@@ -70,7 +77,9 @@ def _forget(piece: asyncio.Task[object]) -> None:
 
 class Unfolding:
     def __init__(self) -> None:
-        self.hold: Callable[[int], None] = lambda _: None  # counts so many more bytes, or fewer, in the account of the process
+        self.hold: Callable[[int], None] = lambda _: (
+            None
+        )  # counts so many more bytes, or fewer, in the account of the process
         self.entries = Line(self._hold)
         self.questions = Line(self._hold)
         self.batches = Line(self._hold)
@@ -85,7 +94,9 @@ class Unfolding:
         return self._turn_bytes >= TURN_BYTES or self._turn_records >= TURN_RECORDS
 
     def has_time_for(self, size: int, records: int) -> bool:
-        """Whether something is small, and may be looked into in this turn of the loop. It counts, for it takes time to find out."""
+        """Whether something is small, and may be looked into in this turn of the loop. It counts, for it takes time to
+        find out.
+        """
         if not self._turn_bytes and not self._turn_records:
             asyncio.get_running_loop().call_soon(self._begin_turn)
         is_small = size <= LARGE_BYTES and records <= LARGE_RECORDS

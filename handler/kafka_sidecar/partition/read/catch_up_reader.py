@@ -43,7 +43,8 @@ log = logging.getLogger(__name__)
 ENTRIES_BEFORE: Final = 64
 BYTES_BEFORE: Final = 4 * 1024 * 1024
 ENTRIES_AT_ONCE: Final = 256
-# A consumer whose offset is not further ahead than this waits for the stream instead of a new reader, while the stream moves.
+# A consumer whose offset is not further ahead than this waits for the stream instead of a new reader, while the stream
+# moves.
 SHARED_DISTANCE: Final = 20_000
 MOVES_SECONDS: Final = 1.0
 
@@ -121,7 +122,9 @@ class _Chunked:
 
 @dataclass(frozen=True, slots=True)
 class _Full:
-    """Entries are larger than those before them were: more have come than there is room for, and others are on their way."""
+    """Entries are larger than those before them were: more have come than there is room for, and others are on their
+    way.
+    """
 
     position: Position
 
@@ -139,9 +142,15 @@ _Outcome = _ReachedFoldEnd | _Gap | _BeginsLater | _LacksProof | _MayBeWhole | _
 
 class CatchUpReader(ConsumerEvents):
     def __init__(
-        self, name: str, log_: EntryLog, cache: PartitionCache, wanted: int, read_ahead: int, contents: EntryContents,
+        self,
+        name: str,
+        log_: EntryLog,
+        cache: PartitionCache,
+        wanted: int,
+        read_ahead: int,
+        contents: EntryContents,
         partition: PartitionForCatchUp,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._name = name
         self._contents = contents
         self._partition = partition
@@ -176,8 +185,8 @@ class CatchUpReader(ConsumerEvents):
         self._reached: Position | None = None
         self._asked_at: float | None = None  # for its first entry, until that comes
         self.is_stuck = False  # it was opened again for its silence, and is silent still
-        # Until a reader that has permits has brought nothing for so long: a broker may have closed the topic at which it stands
-        # (see `TailWatch`).
+        # Until a reader that has permits has brought nothing for so long: a broker may have closed the topic at which
+        # it stands (see `TailWatch`).
         self._silence: asyncio.TimerHandle | None = None
         self._task = SupervisedTask("catch_up_reader", name, self._read, on_final=self._fail_for)
         self._task.start()
@@ -185,8 +194,9 @@ class CatchUpReader(ConsumerEvents):
     # --- from the partition
 
     def will_bring(self, offset: int, now: float) -> bool:
-        """Whether it comes to `offset` by itself. A reader that has read as far ahead as it may waits for a consumer of its own. The
-        storage of one that brings nothing is slow, or away, and `offset` may lie in a ledger that can be read.
+        """Whether it comes to `offset` by itself. A reader that has read as far ahead as it may waits for a consumer of
+        its own. The storage of one that brings nothing is slow, or away, and `offset` may lie in a ledger that can be
+        read.
         """
         if self.done or not self.next_offset <= offset <= self.next_offset + SHARED_DISTANCE:
             return False
@@ -290,8 +300,12 @@ class CatchUpReader(ConsumerEvents):
                         start = None  # what is known of producers is of before that
                         self._fold = self._new_fold(start)
                         continue
-                    if self._has_passed_over and not self._fold.knows_next_offset:  # what it looks for may be before them
-                        raise IndexAlarm(f"offsets {self.next_offset} to {base_offset - 1}: entries without an index stand there")
+                    if (
+                        self._has_passed_over and not self._fold.knows_next_offset
+                    ):  # what it looks for may be before them
+                        raise IndexAlarm(
+                            f"offsets {self.next_offset} to {base_offset - 1}: entries without an index stand there"
+                        )
                     self._gap_known_to = base_offset
                 case _BeginsLater():
                     if start is not None and not (await self._log.stats()).may_hold(start):
@@ -306,7 +320,9 @@ class CatchUpReader(ConsumerEvents):
                     begun = self._fold.replayed_from, self._knows_the_past
                     start = await self._begin_of_what_judges(folded_to)
                     if begun == (start, True) and self._fold.last_position is not None:
-                        raise Unavailable(f"the entry at offset {self.next_offset} can't be judged by what stands from {start} on")
+                        raise Unavailable(
+                            f"the entry at offset {self.next_offset} can't be judged by what stands from {start} on"
+                        )
                     self._fold = self._new_fold(start)
                 case _Full(start):
                     pass  # the next reader goes on from there when a consumer has taken enough
@@ -322,7 +338,9 @@ class CatchUpReader(ConsumerEvents):
         return fold
 
     async def _begin_of_what_judges(self, folded_to: Position) -> Position | None:
-        """Where a fold begins that can judge the next entry, which needs what stands behind `folded_to`. None: at the log's start."""
+        """Where a fold begins that can judge the next entry, which needs what stands behind `folded_to`. None: at the
+        log's start.
+        """
         self._begin_is_known = False
         stats = await self._log.stats()
         self._first = stats.first
@@ -463,11 +481,23 @@ class CatchUpReader(ConsumerEvents):
             self._has_passed_over = True
             return None
         if entry.last_index is None:
-            raise IndexAlarm(f"entry {position} has no index: the broker wrote it without AppendIndexMetadataInterceptor")
+            raise IndexAlarm(
+                f"entry {position} has no index: the broker wrote it without AppendIndexMetadataInterceptor"
+            )
         began = self._fold.replayed_from
-        if self._fold.last_position is None and began is not None and began.ledger != position.ledger and not self._begin_is_known:
+        if (
+            self._fold.last_position is None
+            and began is not None
+            and began.ledger != position.ledger
+            and not self._begin_is_known
+        ):
             return _BeginsLater()
-        if self._fold.last_position is None and began is None and self._fold.is_of_the_whole_log is None and position != self._first:
+        if (
+            self._fold.last_position is None
+            and began is None
+            and self._fold.is_of_the_whole_log is None
+            and position != self._first
+        ):
             return _MayBeWhole()
         try:
             content = self._contents.read(entry)
@@ -503,11 +533,15 @@ class CatchUpReader(ConsumerEvents):
             return
         metrics.UNREADABLE_ENTRIES.inc()
         log.error("partition %s: %s", self._name, error)
-        self._put(CachedEntry(min(folded.base_offset, self.next_offset), folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE))
+        self._put(
+            CachedEntry(min(folded.base_offset, self.next_offset), folded.next_offset, None, ErrorCode.CORRUPT_MESSAGE)
+        )
 
     def _is_gap(self, position: Position, base_offset: int) -> bool:
         """Whether offsets are missing before this one that it looks for, or that its fold should have seen."""
-        return base_offset > self._gap_known_to and (base_offset > self.next_offset or self._fold.is_gap(position, base_offset))
+        return base_offset > self._gap_known_to and (
+            base_offset > self.next_offset or self._fold.is_gap(position, base_offset)
+        )
 
     def _put(self, entry: CachedEntry) -> None:
         self.next_offset = entry.next_offset

@@ -12,13 +12,20 @@ from kafka_sidecar.partition.read.catch_up_reader import CatchUpReader, Partitio
 from kafka_sidecar.partition.read.fetch_cache import FetchedRun, PartitionCache
 from kafka_sidecar.wire.error_code import ErrorCode
 
-# Consumers far apart in the old data of one partition; each reader has a cursor at the broker, and may hold limits.read_ahead_bytes.
+# Consumers far apart in the old data of one partition; each reader has a cursor at the broker, and may hold
+# limits.read_ahead_bytes.
 MAX_READERS: Final = 8
 
 
 class CatchUpReaders:
     def __init__(
-        self, name: str, log_: EntryLog, cache: PartitionCache, read_ahead: int, contents: EntryContents, partition: PartitionForCatchUp
+        self,
+        name: str,
+        log_: EntryLog,
+        cache: PartitionCache,
+        read_ahead: int,
+        contents: EntryContents,
+        partition: PartitionForCatchUp,
     ) -> None:
         self._name = name
         self._log = log_
@@ -29,7 +36,9 @@ class CatchUpReaders:
         self._readers: list[CatchUpReader] = []
 
     def run(self, offset: int, max_bytes: int, at_least_one: bool, now: float) -> FetchedRun | None:
-        """The records that a reader holds from `offset` on. Each that reads for this consumer learns how far it has come."""
+        """The records that a reader holds from `offset` on. Each that reads for this consumer learns how far it has
+        come.
+        """
         run = None
         for reader in self._readers:
             if reader.is_near(offset):
@@ -54,7 +63,9 @@ class CatchUpReaders:
                 return None  # the next that has brought what its consumer waits for gives up its place
             self._close(min(free, key=lambda reader: (not reader.is_stuck, reader.touched_at)))
         self._partition.ask_log_start_soon()  # old data may turn out to be trimmed
-        self._readers.append(CatchUpReader(self._name, self._log, self._cache, offset, self._read_ahead, self._contents, self._partition))
+        self._readers.append(
+            CatchUpReader(self._name, self._log, self._cache, offset, self._read_ahead, self._contents, self._partition)
+        )
         return None
 
     def tick(self, now: float, idle_seconds: float) -> None:

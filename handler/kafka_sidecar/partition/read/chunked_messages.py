@@ -30,8 +30,8 @@ _turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]] = Weak
 
 
 class Parts:
-    """The parts of one message in log order, as Pulsar's consumers take them (`ConsumerImpl.processMessageChunk`): a first part begins
-    the message again, one that was sent twice is passed over, and one that is missing ends it. Pure.
+    """The parts of one message in log order, as Pulsar's consumers take them (`ConsumerImpl.processMessageChunk`): a
+    first part begins the message again, one that was sent twice is passed over, and one that is missing ends it. Pure.
     """
 
     def __init__(self, uuid: bytes, producer: bytes) -> None:
@@ -59,7 +59,9 @@ class Parts:
         parts.append(bytes(payload))
         self._size += len(payload)
         if self._size > MAX_UNCOMPRESSED:  # whatever its metadata say
-            raise EntryUnreadable(f"a chunked message of {self._size} bytes and more is over the limit of {MAX_UNCOMPRESSED}")
+            raise EntryUnreadable(
+                f"a chunked message of {self._size} bytes and more is over the limit of {MAX_UNCOMPRESSED}"
+            )
         if not is_last_chunk(metadata):
             return None
         self._parts = None
@@ -67,8 +69,8 @@ class Parts:
 
 
 async def read_chunked(log_: EntryLog, last: RawEntry) -> bytes | bytearray | None:
-    """The batch of a message whose last part is this entry, without its offset; None where Pulsar's consumers get none either, for
-    parts of it were never written, or are gone. EntryUnreadable, PulsarError.
+    """The batch of a message whose last part is this entry, without its offset; None where Pulsar's consumers get none
+    either, for parts of it were never written, or are gone. EntryUnreadable, PulsarError.
     """
     # The whole is in memory several times over, beside all budgets: one at a time in this process.
     async with _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
@@ -78,7 +80,9 @@ async def read_chunked(log_: EntryLog, last: RawEntry) -> bytes | bytearray | No
 async def _read_chunked(log_: EntryLog, last: RawEntry) -> bytes | bytearray | None:
     metadata = last.message_metadata
     if metadata.total_chunk_msg_size > MAX_UNCOMPRESSED:
-        raise EntryUnreadable(f"a chunked message of {metadata.total_chunk_msg_size} bytes is over the limit of {MAX_UNCOMPRESSED}")
+        raise EntryUnreadable(
+            f"a chunked message of {metadata.total_chunk_msg_size} bytes is over the limit of {MAX_UNCOMPRESSED}"
+        )
     stats = await log_.stats()
     back = metadata.num_chunks_from_msg - 1
     while True:
@@ -88,12 +92,16 @@ async def _read_chunked(log_: EntryLog, last: RawEntry) -> bytes | bytearray | N
         if found is not None:
             whole = memoryview(b"".join(found))
             found.clear()
-            return await unfolding().questions.look_into(len(whole) + metadata.uncompressed_size, partial(_decoded, metadata, whole))
+            return await unfolding().questions.look_into(
+                len(whole) + metadata.uncompressed_size, partial(_decoded, metadata, whole)
+            )
         if parts.has_begun or start == stats.first:
             return None
         further = min(back * FURTHER_EACH_TIME, MAX_ENTRIES_BACK)
         if further == back or stats.before(last.position, further, MAX_BYTES_BACK) == start:
-            raise EntryUnreadable(f"the first part of the chunked message that ends at {last.position} is too far before it")
+            raise EntryUnreadable(
+                f"the first part of the chunked message that ends at {last.position} is too far before it"
+            )
         back = further
 
 

@@ -71,7 +71,9 @@ class FetchedRun(NamedTuple):
             parts.append(part if size == len(part) else part[:size])
             if size < len(part):
                 break
-        return FetchedRun([part for part in parts if part], sum(map(len, parts)), min(self.next_offset, end), self.error)
+        return FetchedRun(
+            [part for part in parts if part], sum(map(len, parts)), min(self.next_offset, end), self.error
+        )
 
 
 def _size_before(data: bytes | bytearray, end: int) -> int:
@@ -130,10 +132,14 @@ class FetchCache:
         self.budget = budget
         self.used = 0  # by recent batches
         self.ahead = 0  # by readers
-        self.readers: OrderedDict[ReadAhead, None] = OrderedDict()  # the one is first whose consumer has not come for longest
+        self.readers: OrderedDict[ReadAhead, None] = (
+            OrderedDict()
+        )  # the one is first whose consumer has not come for longest
         self.fixed = 0  # by what partitions must know, of their transactions
         self.indexed = 0  # by indexes of times
-        self.indexes: OrderedDict[Callable[[], None], int] = OrderedDict()  # what makes one let go, and its bytes; the least used is first
+        self.indexes: OrderedDict[Callable[[], None], int] = (
+            OrderedDict()
+        )  # what makes one let go, and its bytes; the least used is first
         self._order: deque[tuple[PartitionCache, int]] = deque()
         self._order_limit = MIN_ORDER
 
@@ -141,7 +147,9 @@ class FetchCache:
         return PartitionCache(self)
 
     def hold_index(self, let_go: Callable[[], None], size: int) -> None:
-        """An index is in use. All together take a part of the budget: those that were not used for longest are let go."""
+        """An index is in use. All together take a part of the budget: those that were not used for longest are let
+        go.
+        """
         self.indexed += size - self.indexes.pop(let_go, 0)
         self.indexes[let_go] = size
         while self.indexed > self.budget // INDEXES_SHARE and len(self.indexes) > 1:

@@ -1,4 +1,6 @@
-"""Where a partition begins. Retention moves it forward, a whole ledger at a time, and clients may; it never moves back."""
+"""Where a partition begins. Retention moves it forward, a whole ledger at a time, and clients may; it never moves
+back.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ FRESH_SECONDS: Final = 1.0
 BEGIN_SECONDS: Final = 1.0
 # Nor does a client that asks for it: half of its request time-out. The question goes on.
 CONFIRM_SECONDS: Final = 15.0
-# A partition that is read looks so often whether retention has moved its start. A consumer that waits at the end only shows it.
+# A partition that is read looks so often whether retention has moved its start. A consumer that waits at the end only
+# shows it.
 STALE_SECONDS: Final = 10.0
 STALE_AT_END_SECONDS: Final = 30.0
 
@@ -41,7 +44,8 @@ class PartitionForLogStart(Protocol):
 class LogStart:
     def __init__(self, log_: EntryLog, partition: PartitionForLogStart) -> None:
         self.offset = 0  # it lies here, or further on where it is not known yet
-        # Below it no entry is left. What clients have deleted may be there still, and is read to know what came before another entry.
+        # Below it no entry is left. What clients have deleted may be there still, and is read to know what came before
+        # another entry.
         self.gone_before = 0
         self._log = log_
         self._partition = partition
@@ -54,7 +58,9 @@ class LogStart:
         self._task: asyncio.Task[object] | None = None
 
     async def begin(self, stats: LogStats, first_offset: int | None, asked_at: float) -> None:
-        """The start of a log that is opened. `first_offset`: that of its first entry, or of its end if it has none, where it is known."""
+        """The start of a log that is opened. `first_offset`: that of its first entry, or of its end if it has none,
+        where it is known.
+        """
         self._begins_at(stats.first)
         if first_offset is None:
             await asyncio.wait({self._ask(self._learn(stats, asked_at))}, timeout=BEGIN_SECONDS)
@@ -153,10 +159,13 @@ class LogStart:
             except NoEntryCame:
                 if self.moved is None or self.moved.position != stats.first:
                     raise
-                self._learnt_at = asked_at  # it is where a client has moved it to, or a little further: it is asked again
+                # It is where a client has moved it to, or a little further: it is asked again
+                self._learnt_at = asked_at
                 return
             except NothingToRead:
-                end = await self._partition.confirmed_end()  # the partition ends where that has moved, and is opened again
+                end = (
+                    await self._partition.confirmed_end()
+                )  # the partition ends where that has moved, and is opened again
                 if await holds_records(self._log):
                     return  # what has come meanwhile is before that end
                 self._move_to_first(end)

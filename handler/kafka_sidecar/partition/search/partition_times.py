@@ -1,7 +1,9 @@
-"""The index of a partition's greatest timestamps: read from the log when a search first needs it, then kept up by the fold.
+"""The index of a partition's greatest timestamps: read from the log when a search first needs it, then kept up by the
+fold.
 
-It begins where searches have needed it so far. A large one is stored in Pulsar (`snapshot_topic`), so that the next sidecar need not
-read the same again. It takes its bytes from the cache's budget; one that is let go is made again when it is needed.
+It begins where searches have needed it so far. A large one is stored in Pulsar (`snapshot_topic`), so that the next
+sidecar need not read the same again. It takes its bytes from the cache's budget; one that is let go is made again when
+it is needed.
 """
 
 from __future__ import annotations
@@ -60,7 +62,9 @@ class PartitionForTimes(Protocol):
 
 
 class PartitionTimes:
-    def __init__(self, name: str, log_: EntryLog, partition: PartitionForTimes, indexes: TimeIndexes, clock: Clock) -> None:
+    def __init__(
+        self, name: str, log_: EntryLog, partition: PartitionForTimes, indexes: TimeIndexes, clock: Clock
+    ) -> None:
         self._name = name
         self._log = log_
         self._partition = partition
@@ -77,7 +81,11 @@ class PartitionTimes:
 
     def add(self, folded: Folded, content: Content) -> None:
         """An entry was folded, right after the one before."""
-        given = [header for (header, _), verdict in zip(content.batches, folded.verdicts, strict=True) if not verdict.is_hidden]
+        given = [
+            header
+            for (header, _), verdict in zip(content.batches, folded.verdicts, strict=True)
+            if not verdict.is_hidden
+        ]
         self._add(folded, max((header.max_timestamp for header in given), default=NO_TIMESTAMP), len(content.data))
 
     def add_unreadable(self, folded: Folded, size: int) -> None:
@@ -183,7 +191,11 @@ class PartitionTimes:
         try:
             index = TimeIndex.decode(kept.value)
         except ValueError as error:
-            log.warning("partition %s: the stored index of its timestamps makes no sense, the log is read: %s", self._name, error)
+            log.warning(
+                "partition %s: the stored index of its timestamps makes no sense, the log is read: %s",
+                self._name,
+                error,
+            )
             return None
         if index.last is None or not (await self._log.stats()).may_hold(index.last):
             return None
@@ -204,7 +216,9 @@ class PartitionTimes:
 def _add(index: TimeIndex, entry: RawEntry) -> None:
     if entry.last_index is None:
         if len(index) or not is_from_before_index(entry):
-            raise Unavailable(f"entry {entry.position} has no index: it was written without AppendIndexMetadataInterceptor")
+            raise Unavailable(
+                f"entry {entry.position} has no index: it was written without AppendIndexMetadataInterceptor"
+            )
         return
     next_offset = entry.last_index + 1
     try:

@@ -1,4 +1,5 @@
-"""What of a partition Pulsar has offloaded: the offsets that Kafka asks for by −4, −5 and −6 (KIP-405, KIP-1005, KIP-1023).
+"""What of a partition Pulsar has offloaded: the offsets that Kafka asks for by −4, −5 and −6 (KIP-405, KIP-1005,
+KIP-1023).
 
 Pulsar offloads whole ledgers, the oldest first, never the open one.
 """
@@ -37,7 +38,9 @@ async def latest_tiered(partition: PartitionForTiers) -> TimestampAndOffset:
 
 
 async def earliest_pending_upload(partition: PartitionForTiers) -> TimestampAndOffset:
-    """The first offset that is still to be offloaded; −1 where nothing is offloaded, for nobody may have asked for it."""
+    """The first offset that is still to be offloaded; −1 where nothing is offloaded, for nobody may have asked for
+    it.
+    """
     stats = await partition.entry_log.stats()
     return await earliest_local(partition) if _has_offloaded(stats) else NOT_FOUND
 

@@ -1,8 +1,9 @@
-"""The greatest timestamps of a log, by stretches of its entries: where to look for records of a time, whatever producers' clocks said.
+"""The greatest timestamps of a log, by stretches of its entries: where to look for records of a time, whatever
+producers' clocks said.
 
-Kafka has one for each segment (its TimeIndex), of the greatest timestamp so far. Here a log loses its beginning ledger by ledger, so
-each stretch has its own greatest, and a search looks at all of them. There are never more than MAX_STRETCHES: where there would be,
-each two become one, and from then on stretches are twice as long.
+Kafka has one for each segment (its TimeIndex), of the greatest timestamp so far. Here a log loses its beginning ledger
+by ledger, so each stretch has its own greatest, and a search looks at all of them. There are never more than
+MAX_STRETCHES: where there would be, each two become one, and from then on stretches are twice as long.
 """
 
 from __future__ import annotations
@@ -35,7 +36,17 @@ class Stretch(NamedTuple):
 
 
 class TimeIndex:
-    __slots__ = ("_bases", "_bytes_in_last", "_entries", "_greatest", "_ledgers", "_stretch_bytes", "begin", "last", "next_offset")
+    __slots__ = (
+        "_bases",
+        "_bytes_in_last",
+        "_entries",
+        "_greatest",
+        "_ledgers",
+        "_stretch_bytes",
+        "begin",
+        "last",
+        "next_offset",
+    )
 
     def __init__(self, begin: Position) -> None:
         self.begin = begin  # every entry from here on was added
@@ -99,18 +110,27 @@ class TimeIndex:
 
     def _from(self, log_start: int) -> Iterator[Stretch]:
         ends = [*self._bases[1:], self.next_offset] if self._bases else []
-        for base, ledger, entry, greatest, end in zip(self._bases, self._ledgers, self._entries, self._greatest, ends, strict=True):
+        for base, ledger, entry, greatest, end in zip(
+            self._bases, self._ledgers, self._entries, self._greatest, ends, strict=True
+        ):
             if end > log_start:
                 yield Stretch(Position(ledger, entry), base, end, greatest)
 
     def encode(self) -> bytes:
         assert self.last is not None, "nothing was added"
         return StoredTimeIndex(
-            base_offsets=_differences(self._bases), ledgers=_differences(self._ledgers), entries=_differences(self._entries),
-            greatest_timestamps=_differences(self._greatest), stretch_bytes=self._stretch_bytes, bytes_in_last=self._bytes_in_last,
-            begin_ledger=self.begin.ledger, begin_entry=self.begin.entry, last_ledger=self.last.ledger, last_entry=self.last.entry,
+            base_offsets=_differences(self._bases),
+            ledgers=_differences(self._ledgers),
+            entries=_differences(self._entries),
+            greatest_timestamps=_differences(self._greatest),
+            stretch_bytes=self._stretch_bytes,
+            bytes_in_last=self._bytes_in_last,
+            begin_ledger=self.begin.ledger,
+            begin_entry=self.begin.entry,
+            last_ledger=self.last.ledger,
+            last_entry=self.last.entry,
             next_offset=self.next_offset,
-        ).SerializeToString()  # fmt: skip
+        ).SerializeToString()
 
     @classmethod
     def decode(cls, data: bytes) -> TimeIndex:
@@ -119,7 +139,8 @@ class TimeIndex:
             kept = StoredTimeIndex.FromString(data)
             index = cls(Position(kept.begin_ledger, kept.begin_entry))
             index._bases, index._ledgers, index._entries, index._greatest = (
-                array("q", accumulate(column)) for column in (kept.base_offsets, kept.ledgers, kept.entries, kept.greatest_timestamps)
+                array("q", accumulate(column))
+                for column in (kept.base_offsets, kept.ledgers, kept.entries, kept.greatest_timestamps)
             )
         except (DecodeError, OverflowError) as error:
             raise ValueError(str(error)) from error
@@ -129,7 +150,10 @@ class TimeIndex:
         return index
 
     def _check(self) -> None:
-        if not 0 < len(self) <= MAX_STRETCHES or len({len(self._bases), len(self._ledgers), len(self._entries), len(self._greatest)}) != 1:
+        if (
+            not 0 < len(self) <= MAX_STRETCHES
+            or len({len(self._bases), len(self._ledgers), len(self._entries), len(self._greatest)}) != 1
+        ):
             raise ValueError(f"it has {len(self)} stretches")
         starts = [Position(*place) for place in zip(self._ledgers, self._entries, strict=True)]
         assert self.last is not None

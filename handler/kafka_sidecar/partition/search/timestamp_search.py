@@ -55,7 +55,8 @@ class Searched(NamedTuple):
 # A record's CreateTime is its producer's clock, the search goes by the broker's. A producer may be
 # ahead by this much and its records are still found.
 CLOCK_SKEW_MS: Final = 5_000
-# Without an index so much is looked through for records of clocks that are ahead: about as many milliseconds of the sidecar's.
+# Without an index so much is looked through for records of clocks that are ahead: about as many milliseconds of the
+# sidecar's.
 AHEAD_ENTRIES: Final = 2_000
 AHEAD_BYTES: Final = 64 * 1024 * 1024
 # For an index that has to be read first. What Kafka clients wait for (request.timeout.ms) is several times that.
@@ -64,11 +65,13 @@ WAIT_FOR_INDEX_SECONDS: Final = 5.0
 LASTING_SECONDS: Final = 1.0
 # A scan may need all that comes.
 SCAN_PERMITS: Final = 256
-# A stored batch may unfold to thirty thousand times its size. What a producer puts into one message of Pulsar's stays below this.
+# A stored batch may unfold to thirty thousand times its size. What a producer puts into one message of Pulsar's stays
+# below this.
 MAX_UNFOLDED: Final = 128 * 1024 * 1024
 # Consumers do not get the record at such an offset. Any other error says that nobody can tell now.
 NOT_SERVED: Final = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.CORRUPT_MESSAGE})
-# Batches of a stretch that may have its greatest timestamp: more are looked at only where consumers are given none of these.
+# Batches of a stretch that may have its greatest timestamp: more are looked at only where consumers are given none of
+# these.
 MOST_CANDIDATES: Final = 1_000
 MAX_TIMESTAMP: Final = -3  # as ListOffsets asks for it; times are not negative
 
@@ -106,13 +109,19 @@ async def _records(entry: ReadEntry, timestamp: int) -> AsyncGenerator[Timestamp
     if entry.content is None:
         return
     data = entry.content.with_offsets(entry.base_offset)
-    reaching = ((header, data[at : at + header.size]) for header, at in entry.content.batches if header.max_timestamp >= timestamp)
+    reaching = (
+        (header, data[at : at + header.size])
+        for header, at in entry.content.batches
+        if header.max_timestamp >= timestamp
+    )
     async with aclosing(_records_of(reaching, f"entry {entry.position}")) as records:
         async for record in records:
             yield record
 
 
-async def _records_of(batches: Iterable[tuple[BatchHeader, bytes | bytearray]], where: str) -> AsyncGenerator[TimestampAndOffset, None]:
+async def _records_of(
+    batches: Iterable[tuple[BatchHeader, bytes | bytearray]], where: str
+) -> AsyncGenerator[TimestampAndOffset, None]:
     pace = Pace()
     try:
         for header, data in batches:
@@ -131,7 +140,9 @@ async def _unfolded(header: BatchHeader, data: bytes | bytearray) -> bytes:
     size = size_if_small(data, LARGE_BYTES)
     if size is not None and unfolding().has_time_for(size, header.record_count):
         return bytes(without_compression(header, data, LARGE_BYTES))
-    unfolded = await unfolding().questions.look_into(len(data), lambda: bytes(without_compression(header, data, MAX_UNFOLDED)))
+    unfolded = await unfolding().questions.look_into(
+        len(data), lambda: bytes(without_compression(header, data, MAX_UNFOLDED))
+    )
     assert unfolded is not None, "it is wanted"
     return unfolded
 
@@ -172,8 +183,9 @@ async def _search(
                 found, start = max(found, later, key=_by_greatness), await partition.confirmed_start()
             if found != NOT_FOUND and found.offset >= start:
                 return Searched(found, end)
-            # If the start has moved, the log is searched again: the record that was found may be gone. If a search without a result has
-            # lasted for long, what was written meanwhile is searched, too: a client that hears of no such record passes over it.
+            # If the start has moved, the log is searched again: the record that was found may be gone. If a search
+            # without a result has lasted for long, what was written meanwhile is searched, too: a client that hears of
+            # no such record passes over it.
             if start == began and (has_lasted or loop.time() - begun <= LASTING_SECONDS):
                 return Searched(found, end)
             has_lasted = start == began
@@ -203,9 +215,11 @@ async def _by_time(partition: PartitionForSearch, sought: _Sought) -> TimestampA
                 index = await within(WAIT_FOR_INDEX_SECONDS, partition.times.whole(earliest))
             except TimeoutError:
                 limited.info(
-                    "partition %s: %d entries may have records of clocks that are ahead of a search by time. They are being read; "
-                    "until that is done such records are not found", partition.name, ahead,
-                )  # fmt: skip
+                    "partition %s: %d entries may have records of clocks that are ahead of a search by time. They are "
+                    "being read; until that is done such records are not found",
+                    partition.name,
+                    ahead,
+                )
     if index is None:
         found = await _scan(partition, likely, sought, AHEAD_ENTRIES, AHEAD_BYTES)
         if found is not None and (found is not NOT_FOUND or likely == earliest):
@@ -227,7 +241,11 @@ class _Sought(NamedTuple):
 
 
 async def _scan(
-    partition: PartitionForSearch, start: Position, sought: _Sought, max_entries: int = sys.maxsize, max_bytes: int = sys.maxsize
+    partition: PartitionForSearch,
+    start: Position,
+    sought: _Sought,
+    max_entries: int = sys.maxsize,
+    max_bytes: int = sys.maxsize,
 ) -> TimestampAndOffset | None:
     """The record that is sought, in the entries from `start` on; None where it is not in so many of them."""
     last = partition.last_position
@@ -240,7 +258,9 @@ async def _scan(
                 if entry.content.max_timestamp >= sought.timestamp:
                     async with aclosing(_records(entry, sought.timestamp)) as records:
                         async for record in records:
-                            reaches = record.timestamp >= sought.timestamp and sought.log_start <= record.offset < sought.end
+                            reaches = (
+                                record.timestamp >= sought.timestamp and sought.log_start <= record.offset < sought.end
+                            )
                             if reaches and await _is_served(partition, record.offset):
                                 return record
             if entry.next_offset >= sought.end:
@@ -269,7 +289,9 @@ async def _greatest_timestamp(partition: PartitionForSearch, log_start: int) -> 
     index = await partition.times.whole(begin)
     for stretch in index.greatest_first(log_start):
         # The greatest of a stretch may be that of a record before the log start, or of a batch that was refused.
-        if stretch.greatest < best.timestamp or (stretch.greatest == best.timestamp and stretch.base_offset > best.offset):
+        if stretch.greatest < best.timestamp or (
+            stretch.greatest == best.timestamp and stretch.base_offset > best.offset
+        ):
             break
         best = await _greatest_in(partition, stretch, log_start, best)
     return best
@@ -287,7 +309,9 @@ class _Candidate(NamedTuple):
     negated_offset: int  # of its first record, or of the log start behind that
 
 
-async def _greatest_in(partition: PartitionForSearch, stretch: Stretch, log_start: int, best: TimestampAndOffset) -> TimestampAndOffset:
+async def _greatest_in(
+    partition: PartitionForSearch, stretch: Stretch, log_start: int, best: TimestampAndOffset
+) -> TimestampAndOffset:
     """The greatest of a stretch that consumers are given, or `best` if that is greater."""
     below = _Candidate(sys.maxsize, 0)
     while True:
@@ -301,7 +325,9 @@ async def _greatest_in(partition: PartitionForSearch, stretch: Stretch, log_star
         below = candidates[-1]
 
 
-async def _greatest_batches(partition: PartitionForSearch, stretch: Stretch, log_start: int, below: _Candidate) -> list[_Candidate]:
+async def _greatest_batches(
+    partition: PartitionForSearch, stretch: Stretch, log_start: int, below: _Candidate
+) -> list[_Candidate]:
     """The greatest batches of a stretch that come behind `below`, in their order."""
     found: list[_Candidate] = []  # a heap, the least is first
     async with aclosing(entries_from(partition.entry_log, stretch.start, SCAN_PERMITS)) as entries:

@@ -1,10 +1,11 @@
-"""A mark in `__kept_states`: a sidecar may have appended batches of producers that what is kept of them does not have yet.
+"""A mark in `__kept_states`: a sidecar may have appended batches of producers that what is kept of them does not have
+yet.
 
     before the first batch ──▶ mark ──▶ batches … ──▶ all of them are kept, or none was sent ──▶ taken back
 
-A sidecar that is killed leaves its mark. Then the sidecar that opens the partition next reads all entries behind what was kept, however
-many they are. If there is no mark, no sidecar has written these entries, and it passes over them. Each mark has a key of its own, because
-sidecars put and take back theirs at the same time.
+A sidecar that is killed leaves its mark. Then the sidecar that opens the partition next reads all entries behind what
+was kept, however many they are. If there is no mark, no sidecar has written these entries, and it passes over them.
+Each mark has a key of its own, because sidecars put and take back theirs at the same time.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class AppendingMark:
         """Unless it was put lately. May raise PulsarError."""
         if not self.is_due(now):
             return
-        if not self._key or (self._put_at > -math.inf and self.is_overdue(now)):  # another sidecar may be about to delete an old one
+        if not self._key or (
+            self._put_at > -math.inf and self.is_overdue(now)
+        ):  # another sidecar may be about to delete an old one
             self._key = self._prefix + self._states.new_id().encode()  # from now on it may land
         times_remade = self._states.times_remade(self._prefix)
         await self._states.store(self._key, b"1")
@@ -66,7 +69,9 @@ class AppendingMark:
             self._key, self._put_at = b"", -math.inf
 
     async def delete_expired(self) -> None:
-        """Marks that count no more. Nobody else would delete them, and every sidecar remembers their keys. May raise PulsarError."""
+        """Marks that count no more. Nobody else would delete them, and every sidecar remembers their keys. May raise
+        PulsarError.
+        """
         for key in await self._states.names(self._prefix):
             if not await self._counts(key):
                 await self._states.store(key, b"")

@@ -1,4 +1,6 @@
-"""What a partition's fold knows, stored in Pulsar where there are transactions: the next sidecar that opens it goes on from there."""
+"""What a partition's fold knows, stored in Pulsar where there are transactions: the next sidecar that opens it goes on
+from there.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ STORED_AGAIN_AFTER: Final = 10_000
 # Every sidecar that has the partition open keeps its fold.
 KEPT_SECONDS: Final = 60.0
 _KIND: Final = b"fold"
-# In place of where it began, for one that knows all transactions that sidecars have announced. Where exactly it began says nothing more:
+# In place of where it began, for one that knows all transactions that sidecars have announced. Where exactly it began
+# says nothing more:
 # none stands before the place that was announced.
 ANNOUNCED: Final = Position(0, 0)
 
@@ -47,9 +50,15 @@ class _Known(NamedTuple):
 
 class FoldSnapshots:
     def __init__(
-        self, name: str, fold: Fold, transactions: TransactionTable, states: SnapshotTopic | None, gaps: GapCheck, clock: Clock,
+        self,
+        name: str,
+        fold: Fold,
+        transactions: TransactionTable,
+        states: SnapshotTopic | None,
+        gaps: GapCheck,
+        clock: Clock,
         on_hidden: Callable[[], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._name = name
         self._fold = fold
         self._transactions = transactions
@@ -57,7 +66,8 @@ class FoldSnapshots:
         self._found: bytes | None = None  # the key of what was found last
         self._gaps = gaps
         self._clock = clock
-        self.none_up_to: Position | None = None  # nobody had announced transactions there, or before, when the fold began
+        # Nobody had announced transactions there, or before, when the fold began
+        self.none_up_to: Position | None = None
         self._kept_to = 0
         self._kept_in: int | None = None  # the ledger
         self._restored: Position | None = None  # where it was kept
@@ -71,24 +81,33 @@ class FoldSnapshots:
         self._times_remade = 0  # the topic, when it was stored
         self._keeping: asyncio.Task[None] | None = None
 
-    async def restore(self, log_: EntryLog, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]) -> bool:
-        """Give the fold what was kept of it. False where nothing was, it is of another log, or others' transactions may stand before it.
+    async def restore(
+        self, log_: EntryLog, transactions_behind: Position, may_have_lost: Callable[[], Awaitable[bool]]
+    ) -> bool:
+        """Give the fold what was kept of it. False where nothing was, it is of another log, or others' transactions may
+        stand before it.
 
-        The sidecar that kept it knows of all that sidecars have announced, for it looked at what was announced when it began.
-        Transactions of others are found later, and are announced as BEFORE_ALL.
+        The sidecar that kept it knows of all that sidecars have announced, for it looked at what was announced when it
+        began. Transactions of others are found later, and are announced as BEFORE_ALL.
 
-        Where retention has taken what it tells of, nothing may be concluded while it can't be read. Else it saves time alone.
+        Where retention has taken what it tells of, nothing may be concluded while it can't be read. Else it saves time
+        alone.
         """
         useless: list[DecodedSnapshot] = []
-        times_remade = 0 if self._values is None else self._values.times_remade  # before: it may be made again while it is read
+        times_remade = (
+            0 if self._values is None else self._values.times_remade
+        )  # before: it may be made again while it is read
         try:
             while (found := await self._find(from_the_start=transactions_behind == BEFORE_ALL)) is not None:
                 stored, since = found
                 stats = await log_.stats()  # after that: its ledger may have begun a moment ago
                 if stats.may_hold(stored.position) and _knows_all(stored, transactions_behind):
                     self._go_on_from(stored, since, times_remade)
-                    # Sidecars before 0.3 kept where they had begun to write transactions, though others had announced an earlier place.
-                    self._transactions.known_from = min(self._transactions.known_from or transactions_behind, transactions_behind)
+                    # Sidecars before 0.3 kept where they had begun to write transactions, though others had announced
+                    # an earlier place.
+                    self._transactions.known_from = min(
+                        self._transactions.known_from or transactions_behind, transactions_behind
+                    )
                     break
                 useless.append(stored)
                 self._replace_found()
@@ -124,7 +143,9 @@ class FoldSnapshots:
         self._kept_since, self._times_remade = since, times_remade
 
     def _must_be_stored_again(self) -> bool:
-        """Whether something was hidden since it was kept, its topic was made again, or it is so old that others may delete it."""
+        """Whether something was hidden since it was kept, its topic was made again, or it is so old that others may
+        delete it.
+        """
         if self._has_hidden:
             return True
         if self._kept_in is None or self._values is None:
@@ -137,8 +158,12 @@ class FoldSnapshots:
         """Whether it has hidden something since it was kept."""
         return self._hidden_kept < self._hidden_noted
 
-    async def _stored_by_others(self, values: SnapshotValues) -> tuple[list[tuple[bytes, DecodedSnapshot]], PulsarError | None]:
-        """What others have kept that tells more than the log, and is not known here; and why something of it could not be read now."""
+    async def _stored_by_others(
+        self, values: SnapshotValues
+    ) -> tuple[list[tuple[bytes, DecodedSnapshot]], PulsarError | None]:
+        """What others have kept that tells more than the log, and is not known here; and why something of it could not
+        be read now.
+        """
         told, failure = [], None
         for key in values.of_others_that_tell_more():
             if key in self._taken_over:
@@ -191,7 +216,8 @@ class FoldSnapshots:
         self.none_up_to = up_to
 
     async def _find(self, *, from_the_start: bool) -> tuple[DecodedSnapshot, float] | None:
-        """The value that ends last, and since when it is there. `from_the_start`: of those that began there, if there are any.
+        """The value that ends last, and since when it is there. `from_the_start`: of those that began there, if there
+        are any.
 
         Raises Unavailable where nobody knows.
         """
@@ -200,7 +226,9 @@ class FoldSnapshots:
         try:
             return await self._read_best(self._values, from_the_start=from_the_start)
         except (NotPermitted, Refused) as error:
-            log.warning("partition %s: the snapshot of its transactions can't be read, the log is read: %s", self._name, error)
+            log.warning(
+                "partition %s: the snapshot of its transactions can't be read, the log is read: %s", self._name, error
+            )
             self.invalidate()  # what others have kept may tell of what retention has taken
             return None
         except PulsarError as error:
@@ -235,7 +263,9 @@ class FoldSnapshots:
     def distrust(self) -> None:
         """What was kept does not agree with the log."""
         if self._restored is not None and self._values is not None and self._found is not None:
-            log.warning("partition %s: the snapshot of its fold does not agree with the log, and is thrown away", self._name)
+            log.warning(
+                "partition %s: the snapshot of its fold does not agree with the log, and is thrown away", self._name
+            )
             if self._keeping is not None:
                 self._keeping.cancel()  # it would be kept behind this
             keys = [*self._values.pass_over_own(), self._found]
@@ -257,12 +287,16 @@ class FoldSnapshots:
         self._is_whole = False
 
     def tick(self, now: float) -> None:
-        """Once in some seconds. In each ledger something is kept: retention takes it with the last entry that is known there."""
+        """Once in some seconds. In each ledger something is kept: retention takes it with the last entry that is known
+        there.
+        """
         if self._transactions.to_recall:
             self._transactions.recall_up_to(self._fold.next_offset)
         last, new = self._fold.last_position, self._fold.next_offset - self._kept_to
         is_due = (
-            new >= STORED_AGAIN_AFTER or (new > 0 and last is not None and last.ledger != self._kept_in) or self._must_be_stored_again()
+            new >= STORED_AGAIN_AFTER
+            or (new > 0 and last is not None and last.ledger != self._kept_in)
+            or self._must_be_stored_again()
         )
         if is_due and now - self._kept_at >= KEPT_SECONDS:
             self._kept_at = now
@@ -310,18 +344,26 @@ class FoldSnapshots:
                 self._replace_found()
             best = await values.ends_last(from_the_start=is_from_the_start)
             is_best = best is None or not best[1].covers(extent) or (replaces and best[1].last == extent.last)
-            if is_best or self._has_hidden:  # else the sidecar that knew more of the log may not have known what is hidden
+            if (
+                is_best or self._has_hidden
+            ):  # else the sidecar that knew more of the log may not have known what is hidden
                 data = await in_a_thread(lambda: packed.pack(snapshot.encode()))
                 await values.store(extent, data, tells_more=bool(snapshot.transactions.undone))
                 self._kept_since = asyncio.get_running_loop().time()
                 self._hidden_kept = max(self._hidden_kept, known.hidden)
-            self._kept_to, self._kept_in, self._times_remade = snapshot.fold.next_offset, snapshot.position.ledger, times_remade
+            self._kept_to, self._kept_in, self._times_remade = (
+                snapshot.fold.next_offset,
+                snapshot.position.ledger,
+                times_remade,
+            )
             await self._delete_covered(values, known.taken_over)
         except PulsarError as error:
             log.warning("partition %s: the snapshot of its transactions is not stored now: %s", self._name, error)
 
     async def _delete_covered(self, values: SnapshotValues, taken_over: frozenset[bytes]) -> None:
-        """Where others' values tell more than the log, only those that this sidecar has stored too: they are `taken_over`."""
+        """Where others' values tell more than the log, only those that this sidecar has stored too: they are
+        `taken_over`.
+        """
         await self._take_over(values)
         others = values.of_others_that_tell_more()
         await values.delete_covered(spared=[key for key in others if key not in taken_over])

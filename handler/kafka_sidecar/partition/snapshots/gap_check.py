@@ -1,5 +1,6 @@
-"""What is known of transactions, where a fold begins with an entry and offsets are missing before it: retention may have taken markers that
-stood there, unread. A gap between two entries is asked about before anything behind it is folded (`tail_gap`).
+"""What is known of transactions, where a fold begins with an entry and offsets are missing before it: retention may
+have taken markers that stood there, unread. A gap between two entries is asked about before anything behind it is
+folded (`tail_gap`).
 
     gap ──▶ in doubt: nothing is kept ──▶ is what stood before it still there?
                                             │ yes: markers of Pulsar's own made the gap ──▶ go on
@@ -55,7 +56,9 @@ class GapCheck:
         while gaps != self._gaps:  # an answer from before a gap says nothing of it
             gaps = self._gaps
             if await self._is_lost():
-                self._partition.end_for(Unavailable(f"{self._name} lost entries behind {self._before} before they were read"))
+                self._partition.end_for(
+                    Unavailable(f"{self._name} lost entries behind {self._before} before they were read")
+                )
                 return
         self._before = None
 

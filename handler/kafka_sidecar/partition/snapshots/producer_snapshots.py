@@ -1,13 +1,16 @@
-"""What a partition knows of its producers, kept in Pulsar: a retry is recognised after a restart, whatever was written since.
+"""What a partition knows of its producers, kept in Pulsar: a retry is recognised after a restart, whatever was written
+since.
 
-    fold ── copy ──▶ encoded in a thread ──▶ value "producer-states:PARTITION" ──▶ the next sidecar that opens the partition
+fold ── copy ──▶ encoded in a thread ──▶ value "producer-states:PARTITION" ──▶ the next sidecar that opens the partition
 
-The sidecar that appends keeps it: before it begins to append, when a new ledger has begun or much was written, when a minute has passed,
-and when it closes the partition. All partitions of a process share a rate of bytes for that. One that only reads keeps nothing.
+The sidecar that appends keeps it: before it begins to append, when a new ledger has begun or much was written, when a
+minute has passed, and when it closes the partition. All partitions of a process share a rate of bytes for that. One
+that only reads keeps nothing.
 
-The sidecar sends no batch of an idempotent producer before a value is there. The sidecar that opens the partition next reads on from that
-value. Without one it would read the window alone, and would not know what was written before the window. If more was written behind the
-value than can be read soon, a mark tells whether it has to be read (`appending_mark`).
+The sidecar sends no batch of an idempotent producer before a value is there. The sidecar that opens the partition next
+reads on from that value. Without one it would read the window alone, and would not know what was written before the
+window. If more was written behind the value than can be read soon, a mark tells whether it has to be read
+(`appending_mark`).
 """
 
 from __future__ import annotations
@@ -60,7 +63,9 @@ class PartitionForSnapshots(Protocol):
 
 
 class ProducerSnapshots:
-    def __init__(self, name: str, fold: Fold, states: SnapshotTopic | None, partition: PartitionForSnapshots, clock: Clock) -> None:
+    def __init__(
+        self, name: str, fold: Fold, states: SnapshotTopic | None, partition: PartitionForSnapshots, clock: Clock
+    ) -> None:
         self._name = name
         self._fold = fold
         self._partition = partition
@@ -89,7 +94,9 @@ class ProducerSnapshots:
         try:
             found = await self._surest(self._values)
         except (NotPermitted, Refused) as error:
-            log.warning("partition %s: the snapshot of its producers can't be read, the log is read: %s", self._name, error)
+            log.warning(
+                "partition %s: the snapshot of its producers can't be read, the log is read: %s", self._name, error
+            )
             return None
         except PulsarError as error:
             raise Unavailable(f"the snapshot of its producers can't be read: {error}") from error
@@ -116,7 +123,9 @@ class ProducerSnapshots:
         return None
 
     def pass_over(self, *, is_gone: bool) -> None:
-        """Look for another value than the one found. `is_gone`: no sidecar can use that one, so it is deleted once another is stored."""
+        """Look for another value than the one found. `is_gone`: no sidecar can use that one, so it is deleted once
+        another is stored.
+        """
         if self._values is not None and self._found is not None:
             self._values.pass_over(self._found, is_gone=is_gone)
             self._kept_to = self._found = None
@@ -138,7 +147,11 @@ class ProducerSnapshots:
         self._of_use_since, self.has_begun = -math.inf, False
         self._kept_to = None
         metrics.PRODUCERS_NOT_RESTORED.inc()
-        log.warning("partition %s: the snapshot of its producers does not agree with the log, and is thrown away: %s", self._name, why)
+        log.warning(
+            "partition %s: the snapshot of its producers does not agree with the log, and is thrown away: %s",
+            self._name,
+            why,
+        )
         if self.keeping is not None:
             self.keeping.cancel()  # it would be kept behind this
         self.keeping = asyncio.create_task(self._throw_away(self._values, keys))
@@ -162,8 +175,8 @@ class ProducerSnapshots:
             self._keep(now)
 
     def stay_ready(self, now: float) -> None:
-        """Once in some seconds. A batch of a new producer may be sent at any time: then the mark has to count, and what is kept must not
-        have been deleted for its age.
+        """Once in some seconds. A batch of a new producer may be sent at any time: then the mark has to count, and what
+        is kept must not have been deleted for its age.
         """
         mark = self._mark
         if mark is None or not self.has_begun or not self._may_keep:
@@ -189,7 +202,9 @@ class ProducerSnapshots:
         self._of_use_since = self._found_since
 
     def _is_of_use(self, now: float) -> bool:
-        """Whether something is kept that others can go on from, and that nobody has deleted with its topic, or will soon for its age."""
+        """Whether something is kept that others can go on from, and that nobody has deleted with its topic, or will
+        soon for its age.
+        """
         return not self._is_gone and now - self._of_use_since < WRITE_ANEW_MS / 1000
 
     @property
@@ -204,18 +219,24 @@ class ProducerSnapshots:
         try:
             return not await self._mark.is_any_put() and await self._values.surest_ends_last()
         except (NotPermitted, Refused) as error:
-            log.warning("partition %s: nobody knows whether a sidecar was killed, so all is read: %s", self._name, error)
+            log.warning(
+                "partition %s: nobody knows whether a sidecar was killed, so all is read: %s", self._name, error
+            )
             return False
 
     def begin(self, now: float) -> None:
-        """Store the mark, and a value if none is of use: this sidecar knows the past, and is about to append. It may be tried again."""
+        """Store the mark, and a value if none is of use: this sidecar knows the past, and is about to append. It may be
+        tried again.
+        """
         if self._values is not None and not self.has_begun and (self._beginning is None or self._beginning.done()):
             self._kept_at = now
             self._stop_waiting()
             self._beginning = self.keeping = asyncio.create_task(self._begin(self._values, self.keeping))
 
     def close(self, *, is_pending: bool) -> None:
-        """The partition has ended, and this sidecar has appended to it. `is_pending`: something may still land, and the mark stays."""
+        """The partition has ended, and this sidecar has appended to it. `is_pending`: something may still land, and the
+        mark stays.
+        """
         if self._values is not None:
             self._stop_waiting()
             mark = None if is_pending else self._mark
@@ -263,7 +284,11 @@ class ProducerSnapshots:
                 values.rate.spend(self._bytes)
             self.has_begun = self._is_of_use(asyncio.get_running_loop().time())
         except (NotPermitted, Refused) as error:
-            log.warning("partition %s: retries are recognised as long as their producers are in its window: %s", self._name, error)
+            log.warning(
+                "partition %s: retries are recognised as long as their producers are in its window: %s",
+                self._name,
+                error,
+            )
             self.has_begun, self._may_keep = True, False
         except PulsarError as error:
             log.warning("partition %s: producers wait, for their snapshot can't be stored now: %s", self._name, error)
@@ -287,15 +312,18 @@ class ProducerSnapshots:
         await self._delete_covered(values)
 
     async def _learn_of_another_beginning(self, values: SnapshotValues) -> None:
-        """Two sidecars may begin where nothing was stored, and the earlier value may be stored later. It would count for one that
-        opens the partition, however far this sidecar goes on. Its own is stored by then: it may be closed before it has learnt.
+        """Two sidecars may begin where nothing was stored, and the earlier value may be stored later. It would count
+        for one that opens the partition, however far this sidecar goes on. Its own is stored by then: it may be closed
+        before it has learnt.
         """
         is_better = self._knows_enough() and await self._is_known_better(values)
         self._has_looked_again = True
         if is_better:
             self._partition.learn_again()
 
-    async def _store_last(self, values: SnapshotValues, before: asyncio.Task[None] | None, mark: AppendingMark | None) -> None:
+    async def _store_last(
+        self, values: SnapshotValues, before: asyncio.Task[None] | None, mark: AppendingMark | None
+    ) -> None:
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
         try:
@@ -341,7 +369,9 @@ class ProducerSnapshots:
         return self._is_whole and self._partition.knows_the_past
 
     async def _is_known_better(self, values: SnapshotValues) -> bool:
-        """Another sidecar may have kept what it knows since this one has looked: of an earlier part, and this fold has come as far."""
+        """Another sidecar may have kept what it knows since this one has looked: of an earlier part, and this fold has
+        come as far.
+        """
         if self._fold.has_all:
             return False
         surest, began, last = await values.surest(), self._fold.replayed_from, self._fold.last_position

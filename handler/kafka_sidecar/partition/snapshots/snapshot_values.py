@@ -5,9 +5,9 @@
 A value whose ID begins with `+` tells more than the log: what its sidecar knows from elsewhere. A sidecar takes
 that over before it deletes the value.
 
-No value is ever replaced, so it does not matter how late one lands: a sidecar that stood still, or a connection that was cut, may bring
-one after others have gone on. A sidecar that has stored a value deletes those that this one covers. It deletes no other but one that
-contradicts the log, or that retention has made useless.
+No value is ever replaced, so it does not matter how late one lands: a sidecar that stood still, or a connection that
+was cut, may bring one after others have gone on. A sidecar that has stored a value deletes those that this one covers.
+It deletes no other but one that contradicts the log, or that retention has made useless.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from kafka_sidecar.loop.byte_rate import ByteRate
 from kafka_sidecar.partition.fold.extent import Extent
 from kafka_sidecar.pulsar.entry import Position
 
-# Values. A store that fails may have landed. The next sidecar that looks deletes the values that this one has forgotten.
+# Values. A store that fails may have landed. The next sidecar that looks deletes the values that this one has
+# forgotten.
 MOST_REMEMBERED: Final = 64
 _TELLS_MORE: Final = b"+"
 
@@ -42,7 +43,9 @@ class SnapshotValues:
         self._known: dict[bytes, Extent] = {}  # what was there when this sidecar looked, and what it has stored
         self._own: set[bytes] = set()
         self._stored: _Stored | None = None  # what this sidecar has stored last
-        self._passed_over: set[bytes] = set()  # of those that are there: if one were forgotten, it would be found again and again
+        self._passed_over: set[bytes] = (
+            set()
+        )  # of those that are there: if one were forgotten, it would be found again and again
         self._gone: set[bytes] = set()  # of those: of no use to anybody
 
     @property
@@ -60,8 +63,12 @@ class SnapshotValues:
         return _surest(await self._there())
 
     async def ends_last(self, *, from_the_start: bool = False) -> tuple[bytes, Extent] | None:
-        """The one that ends last, of all or of those alone that began at the start of the log. Raises PulsarError likewise."""
-        those = {key: extent for key, extent in (await self._there()).items() if extent.began is None or not from_the_start}
+        """The one that ends last, of all or of those alone that began at the start of the log. Raises PulsarError
+        likewise.
+        """
+        those = {
+            key: extent for key, extent in (await self._there()).items() if extent.began is None or not from_the_start
+        }
         return max(those.items(), key=lambda one: (one[1].last, one[0]), default=None)
 
     async def surest_ends_last(self) -> bool:
@@ -85,7 +92,13 @@ class SnapshotValues:
 
     async def store(self, extent: Extent, value: bytes, *, tells_more: bool = False) -> None:
         """`tells_more`: than the log. Raises PulsarError where it is not stored, or nobody can tell."""
-        key = self._prefix + extent_text(extent) + b":" + (_TELLS_MORE if tells_more else b"") + self._states.new_id().encode()
+        key = (
+            self._prefix
+            + extent_text(extent)
+            + b":"
+            + (_TELLS_MORE if tells_more else b"")
+            + self._states.new_id().encode()
+        )
         self._known[key] = extent  # from now on it may land
         self._own.add(key)
         while len(self._known) > MOST_REMEMBERED:
@@ -96,7 +109,11 @@ class SnapshotValues:
 
     def of_others_that_tell_more(self) -> list[bytes]:
         """The keys of those that were there when this sidecar looked last."""
-        return [key for key, extent in self._known.items() if key not in self._own and _id_of(key, extent).startswith(_TELLS_MORE)]
+        return [
+            key
+            for key, extent in self._known.items()
+            if key not in self._own and _id_of(key, extent).startswith(_TELLS_MORE)
+        ]
 
     async def delete_covered(self, spared: Collection[bytes] = ()) -> None:
         """What the value covers that this sidecar has stored last. Raises PulsarError."""
@@ -106,7 +123,9 @@ class SnapshotValues:
             await self.delete([key for key in (*self._gone, *covered) if key not in spared])
 
     def _gives_way(self, key: bytes, extent: Extent, stored: _Stored) -> bool:
-        """Where two values tell the same, the one with the greater key stays. Else two sidecars would delete each other's."""
+        """Where two values tell the same, the one with the greater key stays. Else two sidecars would delete each
+        other's.
+        """
         if key == stored.key or not stored.extent.covers(extent):
             return False
         return extent != stored.extent or key in self._own or key < stored.key

@@ -61,9 +61,17 @@ class Append:
     )
 
     def __init__(
-        self, data: bytes | bytearray, offset_count: int, max_timestamp: int, producer_id: int, epoch: int, first_sequence: int,
-        deadline: float, request: AppendRequest, batch_index: int,
-    ) -> None:  # fmt: skip
+        self,
+        data: bytes | bytearray,
+        offset_count: int,
+        max_timestamp: int,
+        producer_id: int,
+        epoch: int,
+        first_sequence: int,
+        deadline: float,
+        request: AppendRequest,
+        batch_index: int,
+    ) -> None:
         self.data = data
         self.encoded: EncodedEntry | None = None  # as it is stored, where that is not as it is
         self.offset_count = offset_count
@@ -84,12 +92,21 @@ class Append:
     @classmethod
     def of(cls, header: BatchHeader, data: bytes, deadline: float, request: AppendRequest, batch_index: int) -> Append:
         return cls(
-            data, header.offset_count, header.max_timestamp, header.producer_id, header.producer_epoch, header.base_sequence, deadline,
-            request, batch_index,
-        )  # fmt: skip
+            data,
+            header.offset_count,
+            header.max_timestamp,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            deadline,
+            request,
+            batch_index,
+        )
 
     @classmethod
-    def of_marker(cls, data: bytes, transaction: int, deadline: float, request: AppendRequest, batch_index: int) -> Append:
+    def of_marker(
+        cls, data: bytes, transaction: int, deadline: float, request: AppendRequest, batch_index: int
+    ) -> Append:
         """What ends a transaction. It has no place in its producer's sequence."""
         append = cls(data, 1, NO_TIMESTAMP, NO_PRODUCER_ID, -1, NO_SEQUENCE, deadline, request, batch_index)
         append.transaction = transaction
@@ -133,9 +150,11 @@ class Append:
     def is_retry_of(self, other: Append) -> bool:
         """Whether the two are one batch of one producer. It is sent again when its answer does not come."""
         return (
-            self.first_sequence == other.first_sequence and self.last_sequence == other.last_sequence
-            and self.epoch == other.epoch and self.producer_id == other.producer_id
-        )  # fmt: skip
+            self.first_sequence == other.first_sequence
+            and self.last_sequence == other.last_sequence
+            and self.epoch == other.epoch
+            and self.producer_id == other.producer_id
+        )
 
     def share(self, copy: Append) -> None:
         """The request of a retry waits for the outcome of the first try."""
@@ -212,8 +231,8 @@ def expire(appends: list[Append], now: float) -> tuple[list[Append], set[int]]:
 def pass_on(waited: Iterable[tuple[Append, T]], take: Callable[[Append, T], None]) -> dict[int, ErrorCode]:
     """Have those taken that have waited, in their order.
 
-    Where one is refused for a moment, so is what its producer wrote behind it. Else room may come, say, between the two: the second
-    would stand in the log before the first, which would stay out of order.
+    Where one is refused for a moment, so is what its producer wrote behind it. Else room may come, say, between the
+    two: the second would stand in the log before the first, which would stay out of order.
 
     Returns the producers to whom that has happened.
     """

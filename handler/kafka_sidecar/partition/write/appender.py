@@ -7,8 +7,8 @@
                ▼                    end did not resolve
         refused or known
 
-An ordinary batch takes the same way in fewer steps (`is_next`, `append_next`, and in `on_receipt` `Fold.append_own`): nothing
-stands before it that could change its verdict, so nothing has to be asked.
+An ordinary batch takes the same way in fewer steps (`is_next`, `append_next`, and in `on_receipt` `Fold.append_own`):
+nothing stands before it that could change its verdict, so nothing has to be asked.
 
 How they leave, and what is sent again, is the `sender`'s. Batches that wait share an entry (`in_flight`).
 
@@ -52,7 +52,8 @@ limited = RateLimitedLog(log)
 
 # See `_fold_may_be_stale`. A partition in use hears of others' entries within milliseconds.
 STALE_FOLD_SECONDS: Final = 5.0
-# The marker of the transaction came before the batch. Its producer sends it again, and the coordinator is asked which is ongoing now.
+# The marker of the transaction came before the batch. Its producer sends it again, and the coordinator is asked which
+# is ongoing now.
 TRANSACTION_IS_OVER: Final = ErrorCode.NOT_ENOUGH_REPLICAS
 
 # What is known of producers takes as much as it may, and nobody knows this one. Every client tries that again.
@@ -83,7 +84,9 @@ class PartitionForAppender(Protocol):
         ...
 
     def refuse_waiting(self, producer_id: int, error: ErrorCode) -> None:
-        """A batch of this producer is refused for a moment. So is what came behind it and has not come to the appender yet."""
+        """A batch of this producer is refused for a moment. So is what came behind it and has not come to the appender
+        yet.
+        """
         ...
 
     def read_on_if_tailed(self) -> None:
@@ -109,9 +112,17 @@ class PartitionForAppender(Protocol):
 
 class Appender:
     def __init__(
-        self, name: str, log_: EntryLog, writer_name: str, fold: Fold, transactions: TransactionTable, folded: FoldedEntriesForAppender,
-        partition: PartitionForAppender, batches_per_entry: int, clock: Clock,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        log_: EntryLog,
+        writer_name: str,
+        fold: Fold,
+        transactions: TransactionTable,
+        folded: FoldedEntriesForAppender,
+        partition: PartitionForAppender,
+        batches_per_entry: int,
+        clock: Clock,
+    ) -> None:
         self._name = name
         self.config: LogConfig = AS_IT_COMES
         self.writer_name = writer_name.encode()
@@ -171,11 +182,18 @@ class Appender:
     # --- an ordinary batch
 
     def is_next(self, size: int, producer_id: int, epoch: int, first_sequence: int, now: float) -> bool:
-        """Whether `append` would neither hold nor refuse a batch of this size at this place in its producer's sequence. Changes nothing.
+        """Whether `append` would neither hold nor refuse a batch of this size at this place in its producer's sequence.
+        Changes nothing.
 
-        Without a last position its basis would lie before where the fold began, and the verdict would not be conclusive.
+        Without a last position its basis would lie before where the fold began, and the verdict would not be
+        conclusive.
         """
-        if self._sender.writer is None or self._held.appends or size > self._sender.max_batch_size or self._fold.last_position is None:
+        if (
+            self._sender.writer is None
+            or self._held.appends
+            or size > self._sender.max_batch_size
+            or self._fold.last_position is None
+        ):
             return False
         if self.config is not AS_IT_COMES:
             return False
@@ -239,28 +257,41 @@ class Appender:
             if known.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not end_is_known:
                 self._held.hold(append)
                 return
-            if known.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._in_flight.last_of(append.producer_id) is not None:
-                # What is in flight may be out of order itself: the broker has refused a batch before it that this is a part of.
+            if (
+                known.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+                and self._in_flight.last_of(append.producer_id) is not None
+            ):
+                # What is in flight may be out of order itself: the broker has refused a batch before it that this is a
+                # part of.
                 self._held.hold_for_others(append)
                 return
             if not known.accepted:
                 append.resolve(known.error, known.base_offset)
                 return
-            if self._fold.producers.has_no_room_for(append.producer_id) and self._in_flight.last_of(append.producer_id) is None:
+            if (
+                self._fold.producers.has_no_room_for(append.producer_id)
+                and self._in_flight.last_of(append.producer_id) is None
+            ):
                 append.refuse(NO_ROOM)
                 return
         self._sender.begin(append, self._loop.time())
 
     def _has_ended(self, append: Append) -> bool:
-        return append.transaction != NO_TRANSACTION and self._transactions.has_ended(append.producer_id, append.transaction)
+        return append.transaction != NO_TRANSACTION and self._transactions.has_ended(
+            append.producer_id, append.transaction
+        )
 
     def _fold_may_be_stale(self) -> bool:
         """Whether this sidecar has appended nothing for so long that others may have written much since.
 
-        The append then waits until the log is read to its end. A basis with an old position would send catch-up readers back
-        that far.
+        The append then waits until the log is read to its end. A basis with an old position would send catch-up readers
+        back that far.
         """
-        return not self._in_flight and self._sender.writer is not None and self._loop.time() - self._sender.used_at > STALE_FOLD_SECONDS
+        return (
+            not self._in_flight
+            and self._sender.writer is not None
+            and self._loop.time() - self._sender.used_at > STALE_FOLD_SECONDS
+        )
 
     def tick(self, now: float, idle_seconds: float) -> None:
         """Once a second: expire appends, give up on a silent broker, close an unused producer."""
@@ -282,7 +313,8 @@ class Appender:
     # --- from the sender
 
     def on_let_go(self) -> None:
-        self._awaiting_fold.clear()  # reading brings them: by then an entry may have been taken apart, or numbered again
+        # Reading brings them: by then an entry may have been taken apart, or numbered again
+        self._awaiting_fold.clear()
 
     def on_failed(self, reason: SidecarError) -> None:
         log.warning("appending failed for good: %s", reason)
@@ -307,17 +339,23 @@ class Appender:
 
     def _take_receipt(self, writer_sequence: int, sent: EntryInFlight, ledger: int, entry: int) -> None:
         if (
-            not self._awaiting_fold and not sent.log_append_time and self._fold.is_adjacent(ledger, entry)
+            not self._awaiting_fold
+            and not sent.log_append_time
+            and self._fold.is_adjacent(ledger, entry)
             and self._fold_own(writer_sequence, sent, ledger, entry)
-        ):  # fmt: skip
+        ):
             return
         if ledger >= 2**63 or entry >= 2**63:
-            # Deduplication knew it, or one behind it that has overtaken it. Reading to the end tells which, and all that is not in the
-            # log by then is sent again.
+            # Deduplication knew it, or one behind it that has overtaken it. Reading to the end tells which, and all
+            # that is not in the log by then is sent again.
             self.on_end(Unavailable("deduplication does not say where an entry stands"))
             return
         is_first_try = not sent.sent_again  # else an entry behind it may have overtaken it, and every fold hides it
-        if is_first_try and all([append.is_marker for append in sent.appends]) and not self._is_next_to_fold(ledger, entry):
+        if (
+            is_first_try
+            and all([append.is_marker for append in sent.appends])
+            and not self._is_next_to_fold(ledger, entry)
+        ):
             # Nobody waits for its verdict: it is in the log, and what others have written before it may be gigabytes.
             self._resolve(writer_sequence, [Verdict(ErrorCode.NONE, 0)] * len(sent.appends))
             self._partition.read_on_if_tailed()
@@ -358,9 +396,17 @@ class Appender:
             return False
         try:
             base_offset = self._fold.append_own(
-                self.writer_name, writer_sequence, ledger, entry, append.offset_count, append.max_timestamp, append.producer_id,
-                append.epoch, append.first_sequence, append.last_sequence,
-            )  # fmt: skip
+                self.writer_name,
+                writer_sequence,
+                ledger,
+                entry,
+                append.offset_count,
+                append.max_timestamp,
+                append.producer_id,
+                append.epoch,
+                append.first_sequence,
+                append.last_sequence,
+            )
             if base_offset < 0:
                 return False
             self._folded.add_own(base_offset, append)
@@ -407,7 +453,9 @@ class Appender:
             self._resolve(writer_sequence, folded.verdicts)
 
     def on_read(self, content: Content, verdicts: Sequence[Verdict]) -> None:
-        """An entry of a sidecar was read and folded; if it is one of ours in flight, these are the verdicts on its batches."""
+        """An entry of a sidecar was read and folded; if it is one of ours in flight, these are the verdicts on its
+        batches.
+        """
         if content.writer != self.writer_name:
             return
         entries = self._in_flight.entries
@@ -417,8 +465,8 @@ class Appender:
                 sent.appends[0].tell_log_append_time(content.max_timestamp)
             self._resolve(content.writer_sequence, verdicts)
             return
-        # It was taken apart since, and landed as a whole after all. A part that has landed before has its verdict, and one that was
-        # numbered again is about to get one.
+        # It was taken apart since, and landed as a whole after all. A part that has landed before has its verdict, and
+        # one that was numbered again is about to get one.
         for number, verdict in enumerate(verdicts):
             if verdict.base_offset >= 0 and content.writer_sequence + number in entries:
                 self._resolve(content.writer_sequence + number, (verdict,))
@@ -434,7 +482,8 @@ class Appender:
             if error is ErrorCode.INVALID_TXN_STATE and not append.is_marker:
                 error = TRANSACTION_IS_OVER
             if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._in_flight.is_missing_before(append):
-                # The broker has refused the one before it alone, which is sent again. Behind that it is in order, and so is what waits.
+                # The broker has refused the one before it alone, which is sent again. Behind that it is in order, and
+                # so is what waits.
                 error = ErrorCode.NOT_LEADER_OR_FOLLOWER
             if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
                 error = refused.get(append.producer_id, error)  # it stands in one entry with that
@@ -446,8 +495,8 @@ class Appender:
     def _refuse_behind(self, append: Append, error: ErrorCode) -> None:
         """A producer does not hear what became of a batch: nor of those that it has sent behind it.
 
-        Else it would send on when a later one is acknowledged. Then the log would hold more than five batches behind the first, and
-        its retry would not be recognised.
+        Else it would send on when a later one is acknowledged. Then the log would hold more than five batches behind
+        the first, and its retry would not be recognised.
         """
         if append.has_producer:
             self._in_flight.refuse_behind(append, error)

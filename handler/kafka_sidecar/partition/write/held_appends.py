@@ -2,8 +2,8 @@
 
 A batch whose sequence does not follow what is folded here may follow what another sidecar has written. A
 producer that gets OUT_OF_ORDER_SEQUENCE_NUMBER begins a new epoch and sends the same batch again, so
-nobody gets it before the log has been read to its end. Nor does a batch get any answer while what its producer wrote is not known:
-then the log is read further back. Later appends of the same producer wait behind.
+nobody gets it before the log has been read to its end. Nor does a batch get any answer while what its producer wrote is
+not known: then the log is read further back. Later appends of the same producer wait behind.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class AppenderForHeld(Protocol):
     async def confirm_end(self) -> None: ...
     async def read_back(self) -> None: ...
     def refuse_waiting(self, producer_id: int, error: ErrorCode) -> None:
-        """A batch of this producer is refused for a moment. So is what came behind it and has not come to the appender yet."""
+        """A batch of this producer is refused for a moment. So is what came behind it and has not come to the appender
+        yet.
+        """
         ...
 
     def append(self, append: Append, end_is_known: bool = False) -> None:
@@ -90,7 +92,9 @@ class HeldAppends:
                 return
             held, self.appends = self.appends, {}
             for appends in held.values():
-                refused = pass_on([(append, came_in < self._round) for came_in, append in appends], self._appender.append)
+                refused = pass_on(
+                    [(append, came_in < self._round) for came_in, append in appends], self._appender.append
+                )
                 for producer_id, told in refused.items():
                     self._appender.refuse_waiting(producer_id, told)
 

@@ -2,8 +2,8 @@
 
     add ──▶ waiting ── next_entry ──▶ entries, by writer sequence ── remove ──▶ the requests' answers
 
-Each batch counts as one writer sequence, and an entry has that of its first. So an entry that the broker refuses as a whole can be
-taken apart, and its batches still come before those that were numbered behind it.
+Each batch counts as one writer sequence, and an entry has that of its first. So an entry that the broker refuses as a
+whole can be taken apart, and its batches still come before those that were numbered behind it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,23 @@ MAX_OFFSETS: Final = 2**31 - 1
 
 
 class EntryInFlight:
-    """One batch, or several that waited at the same time. The bytes of several are the entry's, and no longer the appends'."""
+    """One batch, or several that waited at the same time. The bytes of several are the entry's, and no longer the
+    appends'.
+    """
 
     __slots__ = (
-        "appends", "basis", "data", "encoded", "has_producer", "log_append_time", "offset_count", "sent_again", "sent_at", "transactions",
+        "appends",
+        "basis",
+        "data",
+        "encoded",
+        "has_producer",
+        "log_append_time",
+        "offset_count",
+        "sent_again",
+        "sent_at",
+        "transactions",
         "was_sent",
-    )  # fmt: skip
+    )
 
     def __init__(self, appends: Sequence[Append]) -> None:
         self.appends = appends
@@ -67,7 +78,9 @@ class EntryInFlight:
         """Its content as the log has it, for a fold that has to judge it."""
         basis = None if self.basis is None else Basis.decode(self.basis[1])
         batches = all_batches(self.data)
-        return Content(self.data, batches, self.offset_count, writer, writer_sequence, basis, self.transactions, self.sent_again)
+        return Content(
+            self.data, batches, self.offset_count, writer, writer_sequence, basis, self.transactions, self.sent_again
+        )
 
 
 class BatchesInFlight:
@@ -170,7 +183,9 @@ class BatchesInFlight:
                 self.remove(writer_sequence)
 
     def refuse_larger(self, max_bytes: int) -> None:
-        """Refuse what no entry can hold, and with each what its producer wrote behind it: the log must not have a hole."""
+        """Refuse what no entry can hold, and with each what its producer wrote behind it: the log must not have a
+        hole.
+        """
         if any(max(len(entry.data), entry.appends[0].size) > max_bytes for entry in self.entries.values()):
             self.take_apart()
         elif all(append.size <= max_bytes for append in self.waiting):
@@ -193,7 +208,9 @@ class BatchesInFlight:
         self._forget(append)
 
     def expire_waiting(self, now: float) -> set[int]:
-        """Refuse those that were not sent in time, and with each what its producer wrote behind it. Returns their producers."""
+        """Refuse those that were not sent in time, and with each what its producer wrote behind it. Returns their
+        producers.
+        """
         kept, late = expire(list(self.waiting), now)
         if len(kept) < len(self.waiting):
             numbers = set(map(id, kept))
@@ -201,9 +218,13 @@ class BatchesInFlight:
         return late
 
     def refuse_behind(self, append: Append, error: ErrorCode) -> None:
-        """Refuse what a producer has under way behind a batch. What was sent may land nevertheless, and what waits is gone."""
+        """Refuse what a producer has under way behind a batch. What was sent may land nevertheless, and what waits is
+        gone.
+        """
         under_way = self._by_producer.get(append.producer_id, ())
-        behind = [one for one in under_way if one.epoch != append.epoch or is_later(one.first_sequence, append.first_sequence)]
+        behind = [
+            one for one in under_way if one.epoch != append.epoch or is_later(one.first_sequence, append.first_sequence)
+        ]
         numbers = set(map(id, behind))
         self._remove_waiting([one for one in self.waiting if id(one) in numbers])
         for one in behind:
@@ -238,8 +259,8 @@ class BatchesInFlight:
         its order. Under their old sequence the fold (and a deduplicating broker) would take them for
         entries that were sent again.
 
-        What the same producers wrote behind them follows, so that its order stays. All others keep their sequences, for their first
-        tries may land yet: of a batch without a producer id only the sequence tells that it was sent again.
+        What the same producers wrote behind them follows, so that its order stays. All others keep their sequences, for
+        their first tries may land yet: of a batch without a producer id only the sequence tells that it was sent again.
         """
         if not any(entry.was_sent and writer_sequence <= reached for writer_sequence, entry in self.entries.items()):
             return

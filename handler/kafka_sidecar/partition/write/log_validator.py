@@ -38,7 +38,9 @@ class BatchRefused(Exception):
 def check_ahead(max_timestamp: int, config: LogConfig, now_ms: int) -> None:
     """By the header alone."""
     if max_timestamp > now_ms + config.after_max_ms:
-        raise BatchRefused(ErrorCode.INVALID_TIMESTAMP, f"the batch has the timestamp {max_timestamp}, {_range(config, now_ms)}")
+        raise BatchRefused(
+            ErrorCode.INVALID_TIMESTAMP, f"the batch has the timestamp {max_timestamp}, {_range(config, now_ms)}"
+        )
 
 
 def opens(data: bytes | bytearray, config: LogConfig) -> bool:
@@ -79,7 +81,10 @@ def _check_times(data: bytes | bytearray, entry: EncodedEntry, config: LogConfig
     if not config.entry_format.opens_records:
         header = read_header(data)
         if header.max_timestamp > latest or NO_TIMESTAMP != header.base_timestamp < earliest:
-            text = f"the batch has timestamps from {header.base_timestamp} to {header.max_timestamp}, {_range(config, now_ms)}"
+            text = (
+                f"the batch has timestamps from {header.base_timestamp} to {header.max_timestamp}, "
+                f"{_range(config, now_ms)}"
+            )
             raise BatchRefused(ErrorCode.INVALID_TIMESTAMP, text)
         return
     if entry.max_timestamp <= latest and earliest < 0:
@@ -88,12 +93,16 @@ def _check_times(data: bytes | bytearray, entry: EncodedEntry, config: LogConfig
         _, plain = open_batch(data)
         times = [record.timestamp for record in DefaultRecordBatch(plain)]
     errors = [
-        RecordError(number, f"Timestamp {time} of message with offset {number} is out of range, {_range(config, now_ms)}")
+        RecordError(
+            number, f"Timestamp {time} of message with offset {number} is out of range, {_range(config, now_ms)}"
+        )
         for number, time in enumerate(times)
         if time > latest or NO_TIMESTAMP != time < earliest
     ]
     if errors:
-        raise BatchRefused(ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", errors)
+        raise BatchRefused(
+            ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", errors
+        )
 
 
 def _range(config: LogConfig, now_ms: int) -> str:

@@ -47,7 +47,9 @@ def _is_ahead(state: ProducerState | None, last: Append) -> bool:
     return state.last >= 0 and is_later(state.last, last.last_sequence)
 
 
-def is_next_of_producer(producers: ProducerTable, in_flight: BatchesInFlight, producer_id: int, epoch: int, first_sequence: int) -> bool:
+def is_next_of_producer(
+    producers: ProducerTable, in_flight: BatchesInFlight, producer_id: int, epoch: int, first_sequence: int
+) -> bool:
     """Whether all is known of the producer, and the batch is its next one. Then `precheck` accepts it."""
     if producer_id == NO_PRODUCER_ID:
         return True
@@ -56,5 +58,7 @@ def is_next_of_producer(producers: ProducerTable, in_flight: BatchesInFlight, pr
     if state is None and producers.states.is_asleep(producer_id):
         return False
     if last is not None:
-        return last.epoch == epoch and is_next_sequence(last.last_sequence, first_sequence) and not _is_ahead(state, last)
+        return (
+            last.epoch == epoch and is_next_sequence(last.last_sequence, first_sequence) and not _is_ahead(state, last)
+        )
     return state is not None and state.epoch == epoch and is_next_sequence(state.last, first_sequence)

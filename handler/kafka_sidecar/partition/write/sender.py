@@ -1,8 +1,8 @@
-"""What is in flight on its way to the broker: one producer for as long as it is of use, entries that batches share, and all of it sent
-again in order when a broker goes away.
+"""What is in flight on its way to the broker: one producer for as long as it is of use, entries that batches share, and
+all of it sent again in order when a broker goes away.
 
-With many entries in flight a batch waits for the next receipt, and all that wait share an entry (`in_flight`). Nothing is sent again before
-everything the broker holds has been read.
+With many entries in flight a batch waits for the next receipt, and all that wait share an entry (`in_flight`). Nothing
+is sent again before everything the broker holds has been read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from kafka_sidecar.loop.backoff import Backoff
 from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.partition.fold.fold import Fold
 from kafka_sidecar.partition.fold.producer_state import ANY_SEQUENCE
-from kafka_sidecar.partition.log.basis import AGAIN_PROPERTY, BASES_PROPERTY, BASIS_PROPERTY, UNKNOWN_PRODUCER, KnownProducer
+from kafka_sidecar.partition.log.basis import (
+    AGAIN_PROPERTY,
+    BASES_PROPERTY,
+    BASIS_PROPERTY,
+    UNKNOWN_PRODUCER,
+    KnownProducer,
+)
 from kafka_sidecar.partition.log.formats import KAFKA
 from kafka_sidecar.partition.log.port import EntryLog, LogWriter
 from kafka_sidecar.partition.write.append import AREA, Append
@@ -36,9 +42,9 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 ANSWER_SECONDS: Final = 10.0
 # Producers retry for two minutes (delivery.timeout.ms); a broker that is back is found within a second.
 MAX_DELAY: Final = 1.0
-# A batch that comes while fewer entries are in flight is sent at once: twice what one Kafka producer has in flight. Others wait for
-# a receipt and share the next entry. A hundred producers of small batches then cost the broker half and the sidecar two
-# thirds; ten of them lose nothing (ADR 13).
+# A batch that comes while fewer entries are in flight is sent at once: twice what one Kafka producer has in flight.
+# Others wait for a receipt and share the next entry. A hundred producers of small batches then cost the broker half and
+# the sidecar two thirds; ten of them lose nothing (ADR 13).
 MAX_ENTRIES_IN_FLIGHT: Final = 10
 # Of an entry of several. Readers of old data get an entry as a whole.
 MAX_ENTRY_BYTES: Final = 256 * 1024
@@ -79,9 +85,15 @@ def note_failure() -> None:
 
 class Sender:
     def __init__(
-        self, name: str, log_: EntryLog, writer_name: bytes, fold: Fold, in_flight: BatchesInFlight, appender: AppenderForSender,
+        self,
+        name: str,
+        log_: EntryLog,
+        writer_name: bytes,
+        fold: Fold,
+        in_flight: BatchesInFlight,
+        appender: AppenderForSender,
         batches_per_entry: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._log = log_
         self._writer_name = writer_name
         self._fold = fold
@@ -93,7 +105,9 @@ class Sender:
         self._wait_timer: asyncio.TimerHandle | None = None
         self._waiting_since = 0.0
         self.writer: LogWriter | None = None
-        self._task = SupervisedTask("appender", name, self._write, on_final=appender.on_failed, backoff=Backoff(longest=MAX_DELAY))
+        self._task = SupervisedTask(
+            "appender", name, self._write, on_final=appender.on_failed, backoff=Backoff(longest=MAX_DELAY)
+        )
         self._ended: asyncio.Future[PulsarError] | None = None
         self.max_batch_size = UNKNOWN_SIZE
         self.used_at = self.made_at = self._loop.time()
@@ -115,19 +129,25 @@ class Sender:
             self._send(*in_flight.add_alone(append), now)
 
     def _send_waiting(self, now: float, max_entries: int) -> None:
-        """Send what waits, up to so many entries in flight. What is left goes with the next receipt, or when its time is over."""
+        """Send what waits, up to so many entries in flight. What is left goes with the next receipt, or when its time
+        is over.
+        """
         in_flight = self._in_flight
         while in_flight.waiting:
             if len(in_flight.entries) >= max_entries:
                 if self._wait_timer is None:
                     self._wait_timer = self._loop.call_at(self._waiting_since + MAX_WAIT_SECONDS, self._on_waited)
                 return
-            writer_sequence, entry = in_flight.next_entry(self.batches_per_entry, min(MAX_ENTRY_BYTES, self.max_batch_size))
+            writer_sequence, entry = in_flight.next_entry(
+                self.batches_per_entry, min(MAX_ENTRY_BYTES, self.max_batch_size)
+            )
             self._send(writer_sequence, entry, now)
 
     def _on_waited(self) -> None:
         self._wait_timer = None
-        is_due = self._loop.time() >= self._waiting_since + MAX_WAIT_SECONDS / 2  # else what it was set for has left already
+        is_due = (
+            self._loop.time() >= self._waiting_since + MAX_WAIT_SECONDS / 2
+        )  # else what it was set for has left already
         self.send_others(sys.maxsize if is_due else MAX_ENTRIES_IN_FLIGHT)
 
     def send_others(self, max_entries: int = MAX_ENTRIES_IN_FLIGHT) -> None:
@@ -152,7 +172,9 @@ class Sender:
         if self.counts_records and entry.offset_count > 1:
             fields += MessageMetadata(num_messages_in_batch=entry.offset_count).SerializePartialToString()
         entry.was_sent = True
-        self.writer.send(writer_sequence, entry.offset_count, fields, entry.data if encoded is None else encoded.payload, entry.basis)
+        self.writer.send(
+            writer_sequence, entry.offset_count, fields, entry.data if encoded is None else encoded.payload, entry.basis
+        )
 
     def _basis(self, entry: EntryInFlight) -> tuple[bytes, bytes] | None:
         """Without a producer only a second try depends on what came before it: its first may have landed."""
@@ -218,7 +240,12 @@ class Sender:
 
     async def _know_producers(self) -> None:
         """What is sent again says what is known of its producers. That is all that can be."""
-        sent = {append.producer_id for entry in self._in_flight.entries.values() for append in entry.appends if append.has_producer}
+        sent = {
+            append.producer_id
+            for entry in self._in_flight.entries.values()
+            for append in entry.appends
+            if append.has_producer
+        }
         if sent:
             await self._appender.know(sent)
 
@@ -239,7 +266,9 @@ class Sender:
         """End a connection on which a SEND is not answered."""
         if self.writer is None or now - self.heard_at <= ANSWER_SECONDS:  # a slow link is not a silent one
             return
-        if any(entry.sent_at > 0 and now - entry.sent_at > ANSWER_SECONDS for entry in self._in_flight.entries.values()):
+        if any(
+            entry.sent_at > 0 and now - entry.sent_at > ANSWER_SECONDS for entry in self._in_flight.entries.values()
+        ):
             self.writer.abort_connection(Unavailable(f"a SEND had no answer for {ANSWER_SECONDS:.0f} s"))
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
 """Batches whose records have to be looked into, in the order in which they came.
 
-Most are of topics that ask for nothing, and pass. A small one is looked into at once, by the appender. One that may take long goes to
-a thread (`unfolding`), and all that come behind it in its partition wait for it: a batch never overtakes another.
+Most are of topics that ask for nothing, and pass. A small one is looked into at once, by the appender. One that may
+take long goes to a thread (`unfolding`), and all that come behind it in its partition wait for it: a batch never
+overtakes another.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ class PartitionForValidation(Protocol):
     def config(self) -> LogConfig: ...
     def append_validated(self, append: Append) -> None: ...
     def refuse_waiting(self, producer_id: int, error: ErrorCode) -> None:
-        """A batch of this producer is refused for a moment, and so is what has come behind it, here and to the partition."""
+        """A batch of this producer is refused for a moment, and so is what has come behind it, here and to the
+        partition.
+        """
         ...
 
     def refuse_not_here_yet(self, producer_id: int, error: ErrorCode) -> None:

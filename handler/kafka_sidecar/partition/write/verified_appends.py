@@ -1,7 +1,8 @@
 """Batches of transactions, which wait until the coordinator has said which transaction they belong to (KIP-890).
 
-Of each producer the first batch of a transaction is asked about, and those behind it wait in their order. What is known is good until the
-partition's log has the marker of that transaction. Before the first of all is sent, everybody can know that the log has transactions.
+Of each producer the first batch of a transaction is asked about, and those behind it wait in their order. What is known
+is good until the partition's log has the marker of that transaction. Before the first of all is sent, everybody can
+know that the log has transactions.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ VERIFY_SECONDS: Final = 10.0
 
 class Verification(NamedTuple):
     ask: Callable[[], Awaitable[int | ErrorCode]]  # the number of the transaction that is ongoing, or why there is none
-    # Each transaction has an epoch of its own (KIP-890). Otherwise what is known is good while the producer waits for an answer, and
-    # the next batch may be of the next transaction, of whose beginning nothing was heard here.
+    # Each transaction has an epoch of its own (KIP-890). Otherwise what is known is good while the producer waits for
+    # an answer, and the next batch may be of the next transaction, of whose beginning nothing was heard here.
     once_an_epoch: bool
 
 
@@ -60,7 +61,9 @@ class PartitionForVerified(Protocol):
 
 
 class VerifiedAppends:
-    def __init__(self, log_: EntryLog, fold: Fold, transactions: TransactionTable, partition: PartitionForVerified) -> None:
+    def __init__(
+        self, log_: EntryLog, fold: Fold, transactions: TransactionTable, partition: PartitionForVerified
+    ) -> None:
         self._log = log_
         self._fold = fold
         self._transactions = transactions
@@ -88,7 +91,11 @@ class VerifiedAppends:
 
     def _number_of(self, append: Append, verify: Verification) -> int | None:
         known = self._known.get(append.producer_id)
-        if known is None or known.epoch != append.epoch or self._transactions.has_ended(append.producer_id, known.number):
+        if (
+            known is None
+            or known.epoch != append.epoch
+            or self._transactions.has_ended(append.producer_id, known.number)
+        ):
             return None
         return known.number if verify.once_an_epoch or self._partition.is_in_flight(append.producer_id) else None
 
@@ -99,7 +106,9 @@ class VerifiedAppends:
                 await self._announce()
                 answer = await within(VERIFY_SECONDS, verify.ask())
         except (SidecarError, TimeoutError) as error:
-            limited.info("a batch of a transaction has to be sent again: %s", str(error) or "its coordinator gave no answer")
+            limited.info(
+                "a batch of a transaction has to be sent again: %s", str(error) or "its coordinator gave no answer"
+            )
             answer = ErrorCode.NOT_ENOUGH_REPLICAS
         except Exception:
             metrics.INTERNAL_ERRORS.labels("verification").inc()
@@ -116,7 +125,9 @@ class VerifiedAppends:
         pass_on(waiting, lambda append, verify: self._go_on(append, verify, epoch, answer))
 
     def _refuse(self, waiting: list[tuple[Append, Verification]], epoch: int, answer: ErrorCode) -> None:
-        """The coordinator was asked about this epoch. For a producer that has begun again meanwhile it is asked again."""
+        """The coordinator was asked about this epoch. For a producer that has begun again meanwhile it is asked
+        again.
+        """
         for append, verify in waiting:
             if append.epoch == epoch:
                 append.refuse(answer)
@@ -145,7 +156,9 @@ class VerifiedAppends:
             del waiting[len(kept) :]  # all are of one producer, so the beginning is left
 
     def refuse_of(self, producer_id: int, error: ErrorCode) -> None:
-        """Refuse what a producer sent behind a batch that is refused for a moment. The coordinator is still asked, for what is next."""
+        """Refuse what a producer sent behind a batch that is refused for a moment. The coordinator is still asked, for
+        what is next.
+        """
         behind = self._waiting.get(producer_id, [])
         refused = behind.copy()
         behind.clear()

@@ -27,7 +27,9 @@ _FLAGS: Final = (
 def add(command: argparse.ArgumentParser) -> None:
     add_common(command, target=False)
     add_options(command, _VALUES, _LISTS, _FLAGS)
-    command.add_argument("--batch-records", type=int, metavar="N", help="take up to so many offsets at a time (default: 5000000)")
+    command.add_argument(
+        "--batch-records", type=int, metavar="N", help="take up to so many offsets at a time (default: 5000000)"
+    )
     text = "put small files together when all is archived, up to so many MiB (default: leave them)"
     command.add_argument("--compact-mib", type=float, metavar="MIB", help=text)
     add_spark(command)
@@ -37,7 +39,10 @@ def place_of(settings: Settings) -> tuple[str, str]:
     """A directory or a table."""
     path, table = settings.text("path"), settings.text("table")
     if bool(path) == bool(table):
-        raise ConfigError("say where the archive is: --path DIRECTORY for Parquet files, or --table CATALOG.NAMESPACE.NAME for Iceberg")
+        raise ConfigError(
+            "say where the archive is: --path DIRECTORY for Parquet files, or --table CATALOG.NAMESPACE.NAME for "
+            "Iceberg"
+        )
     if table and table.count(".") < 2:
         raise ConfigError(f"--table {table}: write CATALOG.NAMESPACE.NAME")
     return path, table
@@ -53,10 +58,17 @@ def run(settings: Settings) -> int:
     from kafka_sidecar.pipelines.session import ICEBERG, KAFKA_SOURCE, spark_session
 
     options = ArchiveOptions(
-        source=source, topics=topics, exclude=settings.texts("exclude"), path=path, table=table,
-        batch_records=round(settings.number("batch_records", 5_000_000)), compact_bytes=round(settings.number("compact_mib", 0) * 2**20),
-        continuous=settings.flag("continuous"), accept_loss=settings.flag("accept_loss"), dry_run=settings.flag("dry_run"),
-    )  # fmt: skip
+        source=source,
+        topics=topics,
+        exclude=settings.texts("exclude"),
+        path=path,
+        table=table,
+        batch_records=round(settings.number("batch_records", 5_000_000)),
+        compact_bytes=round(settings.number("compact_mib", 0) * 2**20),
+        continuous=settings.flag("continuous"),
+        accept_loss=settings.flag("accept_loss"),
+        dry_run=settings.flag("dry_run"),
+    )
     check_reachable(source)
     began = time.monotonic()
     packages = (KAFKA_SOURCE, ICEBERG) if table else (KAFKA_SOURCE,)

@@ -39,8 +39,8 @@ class ArchiveFiles:
         scheme = str(self._fs.getUri().getScheme())
         if scheme not in ATOMIC:
             raise CommandFailed(
-                f"--path {place}: a kill in the middle of a rename would leave half a batch in {scheme}, which has no atomic rename of"
-                " directories. Take an Iceberg table (--table) there"
+                f"--path {place}: a kill in the middle of a rename would leave half a batch in {scheme}, which has no "
+                "atomic rename of directories. Take an Iceberg table (--table) there"
             )
 
     # --- what is there
@@ -58,7 +58,10 @@ class ArchiveFiles:
         batches = self.batches()
         for before, after in pairwise(batches):
             if after.first != before.last + 1:
-                raise CommandFailed(f"{self.place} has {before.directory} and then {after.directory}: batches are missing, or there twice")
+                raise CommandFailed(
+                    f"{self.place} has {before.directory} and then {after.directory}: batches are missing, or there "
+                    "twice"
+                )
         return united(self.contents(one) for one in batches)
 
     def readable(self) -> None:
@@ -105,7 +108,9 @@ class ArchiveFiles:
         return whole
 
     def recover(self) -> None:
-        """End what was begun: from its intent on, a compaction is done, and the old directories are those to go. For who writes alone."""
+        """End what was begun: from its intent on, a compaction is done, and the old directories are those to go. For
+        who writes alone.
+        """
         for name in self._names(f"{self.place}/{STAGING}"):
             staged = f"{STAGING}/{name}"
             if not self._exists(f"{staged}/{INTENT}"):
@@ -118,7 +123,9 @@ class ArchiveFiles:
 
     def _check_written(self, staged: str) -> None:
         if not self._exists(f"{staged}/{WRITTEN}"):
-            raise CommandFailed(f"{self.place}/{staged} has gone while it was written: does another run write to this archive?")
+            raise CommandFailed(
+                f"{self.place}/{staged} has gone while it was written: does another run write to this archive?"
+            )
 
     def _write(self, frame: DataFrame, staged: str, compact: bool = False) -> None:
         if compact:

@@ -1,4 +1,6 @@
-"""An archive in an Apache Iceberg table. How far it is stands in the summary of the snapshot that brought the records."""
+"""An archive in an Apache Iceberg table. How far it is stands in the summary of the snapshot that brought the
+records.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,11 @@ class IcebergTable:
         self._tell(archived)
 
     def _tell(self, archived: Contents) -> None:
-        # As hexadecimal digits: Spark hides values in which it finds "password" or "token", and a topic may be named so.
-        self._spark.sql(f"ALTER TABLE {self._table} SET TBLPROPERTIES ('{OFFSETS}' = '{encode(archived).encode().hex()}')")
+        # As hexadecimal digits: Spark hides values in which it finds "password" or "token", and a topic may be named
+        # so.
+        self._spark.sql(
+            f"ALTER TABLE {self._table} SET TBLPROPERTIES ('{OFFSETS}' = '{encode(archived).encode().hex()}')"
+        )
 
     def _told(self) -> Contents:
         for row in self._spark.sql(f"SHOW TBLPROPERTIES {self._table}").collect():
@@ -68,6 +73,10 @@ class IcebergTable:
 
     def _appended(self) -> Any:
         snapshots = self._spark.table(f"{self._table}.snapshots")
-        current = self._spark.table(f"{self._table}.history").where("is_current_ancestor").select("snapshot_id").distinct()
-        offsets = snapshots.selectExpr("snapshot_id", "committed_at", f"summary['{OFFSETS}'] AS offsets").where("offsets IS NOT NULL")
+        current = (
+            self._spark.table(f"{self._table}.history").where("is_current_ancestor").select("snapshot_id").distinct()
+        )
+        offsets = snapshots.selectExpr("snapshot_id", "committed_at", f"summary['{OFFSETS}'] AS offsets").where(
+            "offsets IS NOT NULL"
+        )
         return offsets.join(current, "snapshot_id")

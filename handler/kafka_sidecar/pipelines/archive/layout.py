@@ -1,12 +1,13 @@
 """What is where in an archive of files, and which offsets are in it. Pure.
 
     batch=0000000012/topic=orders/date=2026-11-20/hour=9/part-….parquet
-    batch=0000000012/_offsets.json                                         from which offset on, and up to which, of each partition
+    batch=0000000012/_offsets.json                                         from which offset on, and up to which, of
+                                                                           each partition
     batch=0000000000-0000000011/…                                          after compaction
     _staging/                                                              what is being written
 
-Readers pass over names that begin with `_`. A directory `batch=…` is renamed into place when all of it is written, so a reader of the
-archive has each record once or not yet; and how far the archive is stands in the archive.
+Readers pass over names that begin with `_`. A directory `batch=…` is renamed into place when all of it is written, so a
+reader of the archive has each record once or not yet; and how far the archive is stands in the archive.
 """
 
 from __future__ import annotations
@@ -102,13 +103,17 @@ def remade(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 def next_ranges(
     archived: Mapping[Partition, int], firsts: Mapping[Partition, int], ends: Mapping[Partition, int], most_records: int
 ) -> tuple[Ranges, Ranges]:
-    """What the next batch takes, in proportion to what there is; and what the source has removed before it could be archived."""
+    """What the next batch takes, in proportion to what there is; and what the source has removed before it could be
+    archived.
+    """
     begins = {at: max(archived.get(at, firsts[at]), firsts[at]) for at in ends}
     lost = {at: (archived[at], firsts[at]) for at in ends if at in archived and firsts[at] > archived[at]}
     behind = {at: max(0, ends[at] - begins[at]) for at in ends}
     total = sum(behind.values())
     share = min(1.0, most_records / total) if total else 1.0
-    taken = {at: (begins[at], begins[at] + min(behind[at], max(1, int(behind[at] * share)))) for at in ends if behind[at]}
+    taken = {
+        at: (begins[at], begins[at] + min(behind[at], max(1, int(behind[at] * share)))) for at in ends if behind[at]
+    }
     return taken, lost
 
 

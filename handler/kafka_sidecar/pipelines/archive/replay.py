@@ -1,7 +1,7 @@
 """Records of an archive written into topics: in their order, with their times and headers, each once.
 
-A task has partitions of the archive one after another, sorted by offset, and writes them as a mirror writes what it has fetched: in
-transactions named by the partition, with the progress and the record of offsets in each.
+A task has partitions of the archive one after another, sorted by offset, and writes them as a mirror writes what it has
+fetched: in transactions named by the partition, with the progress and the record of offsets in each.
 """
 
 from __future__ import annotations
@@ -57,13 +57,20 @@ def batches(rows: Iterable[Row], begin: int, _: LeaveOut) -> Iterator[CopiedBatc
     next_offset = -1
     for row in rows:
         if row.offset < next_offset:
-            raise CommandFailed(f"the archive has offset {row.offset} of partition {row.partition} of topic {row.topic} twice")
+            raise CommandFailed(
+                f"the archive has offset {row.offset} of partition {row.partition} of topic {row.topic} twice"
+            )
         next_offset = row.offset + 1
         if row.offset < begin:
             continue
         headers = tuple((one.key, _bytes(one.value)) for one in row.headers or ())
         pending.append(SourceRecord(row.offset, row.millis, _bytes(row.key), _bytes(row.value), headers))
-        size += len(row.key or b"") + len(row.value or b"") + RECORD_BYTES + sum(len(key) + len(value or b"") for key, value in headers)
+        size += (
+            len(row.key or b"")
+            + len(row.value or b"")
+            + RECORD_BYTES
+            + sum(len(key) + len(value or b"") for key, value in headers)
+        )
         if size >= BATCH_BYTES:
             yield from built(pending, LZ4, BATCH_BYTES)
             pending, size = [], 0
@@ -100,7 +107,10 @@ class Replay:
             if not self._left():
                 return
             self._round(frame)
-            self.say(f"{len(self.wanted) - len(self._left())} of {len(self.wanted)} partitions are written; {self.records} records")
+            self.say(
+                f"{len(self.wanted) - len(self._left())} of {len(self.wanted)} partitions are written; {self.records} "
+                "records"
+            )
         for at in self._left():
             self.problems.setdefault(at, "was not written in all rounds")
 
@@ -113,8 +123,16 @@ class Replay:
     def _round(self, frame: DataFrame) -> None:
         options = self.options
         goals = {at: Goal(self._routes[at], self.progress.get(at)) for at in self._left()}
-        task = WritingTask(target=options.target, client_id=CLIENT_ID, into_existing=options.into_existing, goals=goals, batches_of=batches)
-        rows = frame.selectExpr("topic", "partition", "offset", "unix_millis(timestamp) AS millis", "key", "value", "headers")
+        task = WritingTask(
+            target=options.target,
+            client_id=CLIENT_ID,
+            into_existing=options.into_existing,
+            goals=goals,
+            batches_of=batches,
+        )
+        rows = frame.selectExpr(
+            "topic", "partition", "offset", "unix_millis(timestamp) AS millis", "key", "value", "headers"
+        )
         parts = min(len(self.wanted), max(1, self.spark.sparkContext.defaultParallelism))
         ordered = rows.repartition(parts, "topic", "partition").sortWithinPartitions("topic", "partition", "offset")
         for outcome in ordered.rdd.mapPartitions(task).collect():
@@ -172,9 +190,13 @@ class Replay:
             name = options.prefix + topic
             there = state.topics.get(name)
             route = Route(
-                mirror=options.name, topic=topic, target_topic=name, partition=index, source_cluster=options.table or options.path,
+                mirror=options.name,
+                topic=topic,
+                target_topic=name,
+                partition=index,
+                source_cluster=options.table or options.path,
                 target_id=there.topic_id if there is not None else "",
-            )  # fmt: skip
+            )
             self._routes[topic, index] = route
             one = recorded.get((topic, index))
             if one is None:
@@ -188,13 +210,19 @@ class Replay:
 def result_of(replay: Replay, seconds: float) -> dict[str, Any]:
     """For programs."""
     return {
-        "pipeline": "replay", "name": replay.options.name.name, "complete": not replay.problems and not replay._left(),
-        "seconds": round(seconds, 3), "records": replay.records,
+        "pipeline": "replay",
+        "name": replay.options.name.name,
+        "complete": not replay.problems and not replay._left(),
+        "seconds": round(seconds, 3),
+        "records": replay.records,
         "partitions": [
             {
-                "topic": topic, "partition": index, "end": end, "problem": replay.problems.get((topic, index), ""),
+                "topic": topic,
+                "partition": index,
+                "end": end,
+                "problem": replay.problems.get((topic, index), ""),
                 "next": replay.progress[topic, index].next_source if (topic, index) in replay.progress else 0,
             }
             for (topic, index), end in sorted(replay.wanted.items())
         ],
-    }  # fmt: skip
+    }

@@ -23,7 +23,9 @@ _VALUES: Final = (
 def add(command: argparse.ArgumentParser) -> None:
     add_common(command, source=False)
     add_options(command, _VALUES)
-    command.add_argument("--topic", action="append", metavar="NAME", help="only this topic of the archive; may be given several times")
+    command.add_argument(
+        "--topic", action="append", metavar="NAME", help="only this topic of the archive; may be given several times"
+    )
     text = "add to partitions that hold what this replay has not written"
     command.add_argument("--into-existing", action="store_true", default=None, help=text)
     add_spark(command)
@@ -39,13 +41,21 @@ def run(settings: Settings) -> int:
     from kafka_sidecar.pipelines.session import ICEBERG, spark_session
 
     options = ReplayOptions(
-        name=name, target=target, path=path, table=iceberg, topics=settings.texts("topic"), prefix=settings.text("prefix"),
-        into_existing=settings.flag("into_existing"), dry_run=settings.flag("dry_run"),
-    )  # fmt: skip
+        name=name,
+        target=target,
+        path=path,
+        table=iceberg,
+        topics=settings.texts("topic"),
+        prefix=settings.text("prefix"),
+        into_existing=settings.flag("into_existing"),
+        dry_run=settings.flag("dry_run"),
+    )
     check_reachable(target)
     began = time.monotonic()
     packages = (ICEBERG,) if iceberg else ()
-    spark = spark_session("replay", settings.text("master", LOCAL), settings.texts("conf"), refuses_speculation=True, packages=packages)
+    spark = spark_session(
+        "replay", settings.text("master", LOCAL), settings.texts("conf"), refuses_speculation=True, packages=packages
+    )
     try:
         replay = Replay(spark, options, lambda text: print(text, flush=True))
         replay.run()

@@ -15,7 +15,15 @@ from pyspark.sql import functions as F
 from kafka_sidecar.errors import CommandFailed
 from kafka_sidecar.kafka_client.client import TRANSIENT, KafkaClient, Refused, asked
 from kafka_sidecar.kafka_client.cluster import Cluster
-from kafka_sidecar.kafka_client.topics import EARLIEST, LATEST, READ_COMMITTED, Partition, cluster_state, matching_topics, offsets
+from kafka_sidecar.kafka_client.topics import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    Partition,
+    cluster_state,
+    matching_topics,
+    offsets,
+)
 from kafka_sidecar.pipelines.archive.files import ArchiveFiles
 from kafka_sidecar.pipelines.archive.iceberg import IcebergTable
 from kafka_sidecar.pipelines.archive.layout import Contents, Ranges, next_ranges, remade, to_compact, united
@@ -113,15 +121,15 @@ class Archive:
         if lost and not self.options.accept_loss:
             (topic, index), (begin, end) = next(iter(sorted(lost.items())))
             raise CommandFailed(
-                f"the source has removed offsets {begin} to {end - 1} of partition {index} of topic {topic} before they were archived:"
-                " go on without them with --accept-loss"
+                f"the source has removed offsets {begin} to {end - 1} of partition {index} of topic {topic} before "
+                "they were archived: go on without them with --accept-loss"
             )
         self.lost = {**(self.lost or {}), **lost} or None
         behind = {at: end for at, end in ends.items() if at in source.ends and source.ends[at] < end}
         for (topic, index), end in behind.items():
             raise CommandFailed(
-                f"partition {index} of topic {topic} ends at {source.ends[topic, index]} and was archived up to {end}: it has lost records,"
-                " or the topic was made again. Begin another archive"
+                f"partition {index} of topic {topic} ends at {source.ends[topic, index]} and was archived up to {end}: "
+                "it has lost records, or the topic was made again. Begin another archive"
             )
         return Contents(taken, {topic: source.ids[topic] for topic, _ in taken if source.ids[topic]}) if taken else None
 
@@ -148,7 +156,9 @@ async def look(source: Cluster, topics: Iterable[str], exclude: Iterable[str] = 
 
 
 def read_topics(spark: SparkSession, source: Cluster, ranges: Ranges) -> DataFrame:
-    """These offsets, read by Spark's executors; in the schema of an archive. Never less than what was asked for in silence."""
+    """These offsets, read by Spark's executors; in the schema of an archive. Never less than what was asked for in
+    silence.
+    """
     begins, ends = (_as_json({at: one[side] for at, one in ranges.items()}) for side in (0, 1))
     wanted: dict[str, list[int]] = {}
     for topic, index in sorted(ranges):
@@ -164,9 +174,17 @@ def rows_of(frame: DataFrame) -> DataFrame:
     """The schema of an archive."""
     kind = F.when(F.col("timestampType") == 0, "CreateTime").when(F.col("timestampType") == 1, "LogAppendTime")
     return frame.select(
-        "topic", "partition", "offset", "timestamp", kind.alias("timestamp_type"), "key", "value", "headers",
-        F.to_date("timestamp").alias("date"), F.hour("timestamp").alias("hour"),
-    )  # fmt: skip
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+        kind.alias("timestamp_type"),
+        "key",
+        "value",
+        "headers",
+        F.to_date("timestamp").alias("date"),
+        F.hour("timestamp").alias("hour"),
+    )
 
 
 def _as_json(offsets: dict[Partition, int]) -> str:
@@ -180,6 +198,10 @@ def result_of(archive: Archive, seconds: float) -> dict[str, Any]:
     """For programs."""
     lost = [[topic, index, begin, end] for (topic, index), (begin, end) in sorted((archive.lost or {}).items())]
     return {
-        "pipeline": "archive", "place": archive.options.table or archive.options.path, "seconds": round(seconds, 3),
-        "offsets": archive.records, "batches": archive.batches, "lost": lost,
-    }  # fmt: skip
+        "pipeline": "archive",
+        "place": archive.options.table or archive.options.path,
+        "seconds": round(seconds, 3),
+        "offsets": archive.records,
+        "batches": archive.batches,
+        "lost": lost,
+    }

@@ -28,9 +28,21 @@ from kafka_sidecar.pipelines.copying.offset_runs import Translation
 # In the report; the Parquet files have all.
 MOST_LISTED: Final = 200
 _PARTITIONS: Final = (
-    "topic", "partition", "first", "last", "records", "gaps", "missing", "repeats", "earlier_than_before", "bytes", "largest",
-    "without_key", "earliest", "latest",
-)  # fmt: skip
+    "topic",
+    "partition",
+    "first",
+    "last",
+    "records",
+    "gaps",
+    "missing",
+    "repeats",
+    "earlier_than_before",
+    "bytes",
+    "largest",
+    "without_key",
+    "earliest",
+    "latest",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +58,9 @@ class RecordSource:
     def __str__(self) -> str:
         place = self.path or self.table if self.cluster is None else self.cluster.bootstrap
         names = f", in topics with {self.prefix} before their names" if self.prefix else ""
-        return place + names + (f", as far as {self.mirror.kind} {self.mirror.name} had copied it" if self.mirror else "")
+        return (
+            place + names + (f", as far as {self.mirror.kind} {self.mirror.name} had copied it" if self.mirror else "")
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,14 +102,18 @@ class Audit:
         self.records = sum(row["records"] for row in found)
         self.say(f"{self.records} records of {len(found)} partitions were read")
         when = datetime.now(UTC).isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
-        self.facts.append(f"{self.records:,} records of {len(found)} partitions were read from {self.options.source} by {when} UTC")
+        self.facts.append(
+            f"{self.records:,} records of {len(found)} partitions were read from {self.options.source} by {when} UTC"
+        )
         tables["Partitions"] = result_rows(found, _PARTITIONS)
         gaps = self._keep("gaps", measure.gaps(records), MOST_LISTED)
         tables["Offsets without a record"] = [["topic", "partition", "from", "to", "cause"], *_explained(gaps, causes)]
         if verified:
             tables["The logs, as verify has read them"] = log_rows(verified)
         plots = self._plots(found, self._keep("hours", measure.hours(records)))
-        tables["Most frequent keys"] = result_rows(self._keep("keys", measure.keys(records)), ("topic", "key", "records", "bytes"))
+        tables["Most frequent keys"] = result_rows(
+            self._keep("keys", measure.keys(records)), ("topic", "key", "records", "bytes")
+        )
         columns = ("topic", "partition", "offset", "timestamp", "bytes")
         tables["Largest records"] = result_rows(self._keep("largest", measure.largest(records)), columns)
         self._judge(found)
@@ -106,7 +124,9 @@ class Audit:
         if self.options.against is not None:
             tables["Differences"] = self._compare(rows, self.options.against, copied)
         title = f"Audit of {', '.join(sorted({row['topic'] for row in found}))}"
-        (Path(self.options.out) / "report.html").write_text(page(title, self.facts, self.findings, self.notes, tables, plots))
+        (Path(self.options.out) / "report.html").write_text(
+            page(title, self.facts, self.findings, self.notes, tables, plots)
+        )
 
     def _judge(self, partitions: list[Any]) -> None:
         for row in partitions:
@@ -114,22 +134,28 @@ class Audit:
             if row["repeats"]:
                 self.findings.append(f"{name}: {row['repeats']} offsets are there more than once")
             if row["earlier_than_before"]:
-                self.notes.append(f"{name}: {row['earlier_than_before']} records have an earlier time than one before them")
+                self.notes.append(
+                    f"{name}: {row['earlier_than_before']} records have an earlier time than one before them"
+                )
             if row["missing"]:
                 self.notes.append(
-                    f"{name}: {row['missing']} offsets in {row['gaps']} gaps have no record: markers of transactions, aborted records,"
-                    " what compaction has removed; what else it may be verify --json tells"
+                    f"{name}: {row['missing']} offsets in {row['gaps']} gaps have no record: markers of transactions, "
+                    "aborted records, what compaction has removed; what else it may be verify --json tells"
                 )
 
     def _plots(self, partitions: list[Any], hours: list[Any]) -> dict[str, str]:
         plots = {}
         for topic in sorted({row["topic"] for row in partitions}):
-            of_topic = [(f"partition {row['partition']}", float(row["bytes"])) for row in partitions if row["topic"] == topic]
+            of_topic = [
+                (f"partition {row['partition']}", float(row["bytes"])) for row in partitions if row["topic"] == topic
+            ]
             over_time = [(str(row["hour"]), float(row["records"])) for row in hours if row["topic"] == topic]
             plots[topic] = bars("records in each hour", over_time) + bars("bytes of each partition", of_topic)
         return plots
 
-    def _compare(self, rows: DataFrame, against: RecordSource, copied: dict[Partition, Translation]) -> list[list[object]]:
+    def _compare(
+        self, rows: DataFrame, against: RecordSource, copied: dict[Partition, Translation]
+    ) -> list[list[object]]:
         topics = tuple(row["topic"] for row in rows.select("topic").distinct().collect())
         other = self._rows(against, tuple(against.prefix + topic for topic in topics))
         other = other.withColumn("topic", F.expr(f"substring(topic, {len(against.prefix) + 1})"))
@@ -146,7 +172,9 @@ class Audit:
             there = measure.by_offset(measure.within(other, bounds, F.col("target_begin"), F.col("target_end")))
         differences = measure.differences(measure.fingerprints(here), measure.fingerprints(there)).persist()
         self.different = differences.count()
-        self.say(f"{self.different} records differ" if self.different else "both have the same records in the same order")
+        self.say(
+            f"{self.different} records differ" if self.different else "both have the same records in the same order"
+        )
         self.facts.append(f"Each was compared with its copy in {against}: {self.different:,} differ")
         if self.different:
             self.findings.append(f"{self.different} records are on one side alone, or are others")
@@ -160,7 +188,9 @@ class Audit:
         try:
             found = asyncio.run(copied_by(against.cluster, mirror))
         except (Refused, *TRANSIENT) as error:
-            raise CommandFailed(f"the record of {mirror.kind} {mirror.name} can't be read: {str(error) or type(error).__name__}") from error
+            raise CommandFailed(
+                f"the record of {mirror.kind} {mirror.name} can't be read: {str(error) or type(error).__name__}"
+            ) from error
         if not found:
             raise CommandFailed(f"{mirror.kind} {mirror.name} has copied nothing to {against.cluster.bootstrap}")
         return found
@@ -169,7 +199,9 @@ class Audit:
         """All of it as Parquet; the first of it here."""
         frame.write.mode("overwrite").parquet(f"{self.options.out}/{name}")
         kept = self.spark.read.parquet(f"{self.options.out}/{name}")
-        order = [column for column in ("topic", "partition", "from", "number", "hour", "rank") if column in kept.columns]
+        order = [
+            column for column in ("topic", "partition", "from", "number", "hour", "rank") if column in kept.columns
+        ]
         kept = kept.orderBy(*order)
         return list((kept if most is None else kept.limit(most)).collect())
 
@@ -210,6 +242,10 @@ def _explained(gaps: list[Any], causes: Mapping[Partition, list[Cause]]) -> list
 def result_of(audit: Audit, seconds: float) -> dict[str, Any]:
     """For programs."""
     return {
-        "pipeline": "audit", "seconds": round(seconds, 3), "records": audit.records, "findings": audit.findings, "notes": audit.notes,
+        "pipeline": "audit",
+        "seconds": round(seconds, 3),
+        "records": audit.records,
+        "findings": audit.findings,
+        "notes": audit.notes,
         "different": audit.different,
-    }  # fmt: skip
+    }

@@ -1,4 +1,6 @@
-"""Why offsets have no record, as far as `kafka-sidecar verify --json` tells: Kafka's protocol does not show it. Pure."""
+"""Why offsets have no record, as far as `kafka-sidecar verify --json` tells: Kafka's protocol does not show it.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,12 @@ def read_causes(text: str) -> dict[Partition, list[Cause]]:
         for one in json.loads(text)["partitions"]:
             topic, index = split_partition_name(str(one["partition"])) or (str(one["partition"]), 0)
             causes = [
-                Cause(int(finding["first_offset"]), int(finding["last_offset"]), str(finding["kind"]), str(finding["text"]))
+                Cause(
+                    int(finding["first_offset"]),
+                    int(finding["last_offset"]),
+                    str(finding["kind"]),
+                    str(finding["text"]),
+                )
                 for finding in one["findings"]
                 if finding["first_offset"] is not None
             ]
@@ -37,10 +44,13 @@ def read_causes(text: str) -> dict[Partition, list[Cause]]:
 
 def log_rows(text: str) -> list[list[object]]:
     """What the logs are made of, as a table."""
-    rows: list[list[object]] = [["partition", "entries", "in which format", "batches", "bytes", "ledgers", "what was found"]]
+    rows: list[list[object]] = [
+        ["partition", "entries", "in which format", "batches", "bytes", "ledgers", "what was found"]
+    ]
     for one in json.loads(text)["partitions"]:
         formats, counts = (
-            ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in one[key].items() if count) for key in ("formats", "counts")
+            ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in one[key].items() if count)
+            for key in ("formats", "counts")
         )
         rows.append([one["partition"], one["entries"], formats, one["batches"], one["bytes"], one["ledgers"], counts])
     return rows

@@ -13,7 +13,9 @@ from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, write_result
 from kafka_sidecar.pipelines.options import table as lines_of
 
-TEXT: Final = "read topics, or an archive, in parallel and account for every offset; compare with a copy record by record"
+TEXT: Final = (
+    "read topics, or an archive, in parallel and account for every offset; compare with a copy record by record"
+)
 _VALUES: Final = (
     ("--path", "DIRECTORY", "read an archive of Parquet files instead of --source"),
     ("--table", "CATALOG.NAMESPACE.NAME", "read an archive in Iceberg instead of --source"),
@@ -28,7 +30,12 @@ _VALUES: Final = (
 
 def add(command: argparse.ArgumentParser) -> None:
     add_common(command)
-    command.add_argument("--topic", action="append", metavar="NAME", help="a topic; of a cluster also a regular expression; several times")
+    command.add_argument(
+        "--topic",
+        action="append",
+        metavar="NAME",
+        help="a topic; of a cluster also a regular expression; several times",
+    )
     add_options(command, _VALUES)
     add_spark(command)
 
@@ -60,9 +67,12 @@ def run(settings: Settings) -> int:
         prefix = settings.text("prefix") if has_target else ""
         against = RecordSource(cluster=target, path=against_path, table=against_table, prefix=prefix, mirror=mirror)
     options = AuditOptions(
-        source=RecordSource(cluster=cluster, path=path, table=table), topics=topics, out=out, against=against,
+        source=RecordSource(cluster=cluster, path=path, table=table),
+        topics=topics,
+        out=out,
+        against=against,
         verify_file=settings.text("verify"),
-    )  # fmt: skip
+    )
     Path(out).mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     packages = (KAFKA_SOURCE, *((ICEBERG,) if table or against_table else ()))

@@ -34,8 +34,12 @@ def run_rows(copied: Mapping[Partition, Translation]) -> Iterator[tuple[object, 
                 yield (*at, *run)
 
 
-def bound_rows(copied: Mapping[Partition, Translation], firsts: Mapping[Partition, int]) -> Iterator[tuple[object, ...]]:
-    """In the schema `measure.BOUNDS`: what is compared, up to where the mirror was, and from where the source still has it."""
+def bound_rows(
+    copied: Mapping[Partition, Translation], firsts: Mapping[Partition, int]
+) -> Iterator[tuple[object, ...]]:
+    """In the schema `measure.BOUNDS`: what is compared, up to where the mirror was, and from where the source still has
+    it.
+    """
     for at, translation in copied.items():
         end = max(0, translation.next_source)
         first = min(firsts.get(at, 0), end)
@@ -43,8 +47,12 @@ def bound_rows(copied: Mapping[Partition, Translation], firsts: Mapping[Partitio
         yield (*at, end, begin, translation.target_end)
 
 
-def not_compared(copied: Mapping[Partition, Translation], lasts: Mapping[Partition, int]) -> tuple[list[str], list[str]]:
-    """What the mirror has yet to copy: of partitions that it has begun with, and whole ones. `lasts`: of the source's records."""
+def not_compared(
+    copied: Mapping[Partition, Translation], lasts: Mapping[Partition, int]
+) -> tuple[list[str], list[str]]:
+    """What the mirror has yet to copy: of partitions that it has begun with, and whole ones. `lasts`: of the source's
+    records.
+    """
     behind, uncopied = [], []
     for (topic, index), last in sorted(lasts.items()):
         translation = copied.get((topic, index))
@@ -52,6 +60,7 @@ def not_compared(copied: Mapping[Partition, Translation], lasts: Mapping[Partiti
             uncopied.append(f"{topic}-{index}: the mirror has not copied any of it, and it was compared with nothing")
         elif last >= max(0, translation.next_source):
             behind.append(
-                f"{topic}-{index}: from offset {max(0, translation.next_source)} on the mirror had not copied it, and it was not compared"
+                f"{topic}-{index}: from offset {max(0, translation.next_source)} on the mirror had not copied it, and "
+                "it was not compared"
             )
     return behind, uncopied

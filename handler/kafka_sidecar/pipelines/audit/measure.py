@@ -1,4 +1,6 @@
-"""What an audit finds out, as DataFrames over rows of the archive's schema: Spark's work, nothing passes through the driver but results."""
+"""What an audit finds out, as DataFrames over rows of the archive's schema: Spark's work, nothing passes through the
+driver but results.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,25 @@ _RUN: Final = "source: bigint, target: bigint, length: bigint, times: bigint, st
 
 
 def measured(rows: DataFrame) -> DataFrame:
-    """Every record's place, time, sizes and key, and the offset and greatest time before it. All else is made of this."""
+    """Every record's place, time, sizes and key, and the offset and greatest time before it. All else is made of
+    this.
+    """
     before = Window.partitionBy(*_PLACE).orderBy("offset")
-    headers = F.aggregate("headers", F.lit(0), lambda size, one: size + F.length(one["key"]) + F.coalesce(F.length(one["value"]), F.lit(0)))
+    headers = F.aggregate(
+        "headers",
+        F.lit(0),
+        lambda size, one: size + F.length(one["key"]) + F.coalesce(F.length(one["value"]), F.lit(0)),
+    )
     sizes = [F.coalesce(F.length(name), F.lit(0)) for name in ("key", "value")]
     return rows.select(
-        *_PLACE, "offset", "timestamp", "key",
+        *_PLACE,
+        "offset",
+        "timestamp",
+        "key",
         (sizes[0] + sizes[1] + F.coalesce(headers, F.lit(0))).cast("long").alias("bytes"),
         F.lag("offset").over(before).alias("offset_before"),
         F.max("timestamp").over(before.rowsBetween(Window.unboundedPreceding, -1)).alias("time_before"),
-    )  # fmt: skip
+    )
 
 
 def partitions(records: DataFrame) -> DataFrame:
@@ -54,7 +65,9 @@ def gaps(records: DataFrame) -> DataFrame:
     """Offsets that no record has, and what is before and behind them."""
     step = F.col("offset") - F.col("offset_before")
     found = records.where(step > 1)
-    return found.select(*_PLACE, (F.col("offset_before") + 1).alias("from"), (F.col("offset") - 1).alias("to")).orderBy(*_PLACE, "from")
+    return found.select(*_PLACE, (F.col("offset_before") + 1).alias("from"), (F.col("offset") - 1).alias("to")).orderBy(
+        *_PLACE, "from"
+    )
 
 
 def hours(records: DataFrame) -> DataFrame:
@@ -69,9 +82,13 @@ def hours(records: DataFrame) -> DataFrame:
 def keys(records: DataFrame) -> DataFrame:
     """The most frequent keys of each topic, and their share."""
     counted = (
-        records.where(F.col("key").isNotNull()).groupBy("topic", "key").agg(F.count("*").alias("records"), F.sum("bytes").alias("bytes"))
+        records.where(F.col("key").isNotNull())
+        .groupBy("topic", "key")
+        .agg(F.count("*").alias("records"), F.sum("bytes").alias("bytes"))
     )
-    ranked = counted.withColumn("rank", F.row_number().over(Window.partitionBy("topic").orderBy(F.desc("records"), "key")))
+    ranked = counted.withColumn(
+        "rank", F.row_number().over(Window.partitionBy("topic").orderBy(F.desc("records"), "key"))
+    )
     return ranked.where(F.col("rank") <= MOST_KEYS).orderBy("topic", "rank")
 
 
@@ -90,7 +107,11 @@ BOUNDS: Final = "topic string, partition int, source_end bigint, target_begin bi
 
 def within(rows: DataFrame, bounds: DataFrame, begin: Column, end: Column) -> DataFrame:
     """Those that are to be compared. `bounds` has the schema BOUNDS."""
-    return rows.join(bounds, on=[*_PLACE]).where((F.col("offset") >= begin) & (F.col("offset") < end)).select(*rows.columns)
+    return (
+        rows.join(bounds, on=[*_PLACE])
+        .where((F.col("offset") >= begin) & (F.col("offset") < end))
+        .select(*rows.columns)
+    )
 
 
 def in_order(rows: DataFrame) -> DataFrame:
@@ -103,14 +124,20 @@ def by_offset(rows: DataFrame) -> DataFrame:
 
 
 def by_runs(rows: DataFrame, runs: DataFrame) -> DataFrame:
-    """With the offset that a mirror has given each record's copy; null where it has copied none. `runs` has the schema RUNS."""
+    """With the offset that a mirror has given each record's copy; null where it has copied none. `runs` has the schema
+    RUNS.
+    """
     run = F.struct("source", "target", "length", "times", "stride")
-    places = rows.select(*_PLACE, "offset", F.lit(1).alias("kind"), F.lit(None).cast("struct<" + _RUN + ">").alias("run"))
+    places = rows.select(
+        *_PLACE, "offset", F.lit(1).alias("kind"), F.lit(None).cast("struct<" + _RUN + ">").alias("run")
+    )
     begins = runs.select(*_PLACE, F.col("source").alias("offset"), F.lit(0).alias("kind"), run.alias("run"))
     # The last run that begins at or before the record.
     before = Window.partitionBy(*_PLACE).orderBy("offset", "kind").rowsBetween(Window.unboundedPreceding, 0)
     found = begins.unionByName(places).withColumn("run", F.last("run", ignorenulls=True).over(before)).where("kind = 1")
-    found = found.withColumn("piece", F.expr("if(run.stride = 0, 0, least((offset - run.source) div run.stride, run.times - 1))"))
+    found = found.withColumn(
+        "piece", F.expr("if(run.stride = 0, 0, least((offset - run.source) div run.stride, run.times - 1))")
+    )
     found = found.withColumn("at", F.expr("offset - run.source - piece * run.stride"))
     number = F.expr("if(at < run.length, run.target + piece * run.length + at, null)")
     return rows.join(found.select(*_PLACE, "offset", number.alias("number")), on=[*_PLACE, "offset"])
@@ -132,8 +159,9 @@ def differences(left: DataFrame, right: DataFrame) -> DataFrame:
     is_same = F.col("l.content") == F.col("r.content")
     return joined.where(~F.coalesce(is_same, F.lit(False))).select(
         *(F.coalesce(f"l.{name}", f"r.{name}").alias(name) for name in (*_PLACE, "number")),
-        F.col("l.offset").alias("offset"), F.col("r.offset").alias("other_offset"),
-    )  # fmt: skip
+        F.col("l.offset").alias("offset"),
+        F.col("r.offset").alias("other_offset"),
+    )
 
 
 def _count(condition: Column) -> Column:

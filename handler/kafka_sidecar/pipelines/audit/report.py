@@ -12,7 +12,8 @@ _WIDE: Final = 720
 _HIGH: Final = 140
 _STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; color: #1d2733 }
-table { border-collapse: collapse; margin: 1em 0 } th, td { padding: .25em .8em; text-align: right; border-bottom: 1px solid #d8dee6 }
+table { border-collapse: collapse; margin: 1em 0 }
+th, td { padding: .25em .8em; text-align: right; border-bottom: 1px solid #d8dee6 }
 th:first-child, td:first-child { text-align: left } th { font-weight: 600 }
 .fault { color: #b3261e; font-weight: 600 } .fine { color: #1b6e3c; font-weight: 600 }
 svg { background: #f5f7fa; border-radius: 4px } figcaption { color: #5b6776; font-size: 13px } figure { margin: 1em 0 }
@@ -20,9 +21,13 @@ svg { background: #f5f7fa; border-radius: 4px } figcaption { color: #5b6776; fon
 
 
 def page(
-    title: str, facts: Sequence[str], findings: Sequence[str], notes: Sequence[str], tables: Mapping[str, Sequence[Sequence[object]]],
+    title: str,
+    facts: Sequence[str],
+    findings: Sequence[str],
+    notes: Sequence[str],
+    tables: Mapping[str, Sequence[Sequence[object]]],
     plots: Mapping[str, str],
-) -> str:  # fmt: skip
+) -> str:
     """`facts`: what was looked at. `tables` by their headings, the first row names the columns; `plots` are figures."""
     verdict = '<p class="fine">Nothing is wrong.</p>'
     if findings:

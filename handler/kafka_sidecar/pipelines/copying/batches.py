@@ -49,7 +49,9 @@ class Batches:
             await self._commit(last.source + last.length)
 
     async def passed(self, offset: int, ends_now: bool) -> None:
-        """All before this source offset is on its way, or needs no copy. It is stored at the latest when there is nothing to wait for."""
+        """All before this source offset is on its way, or needs no copy. It is stored at the latest when there is
+        nothing to wait for.
+        """
         if ends_now and (self._is_open or offset > self._progress.next_source):
             if not self._is_open:
                 await self._target.begin(with_copies=False)
@@ -69,4 +71,6 @@ def _runs_of(batch: CopiedBatch) -> int:
     if len(batch.spans) == 1:
         return 1
     ends = accumulate(span.length for span in batch.spans)
-    return len(joined(Run(span.source, end - span.length, span.length) for span, end in zip(batch.spans, ends, strict=True)))
+    return len(
+        joined(Run(span.source, end - span.length, span.length) for span, end in zip(batch.spans, ends, strict=True))
+    )

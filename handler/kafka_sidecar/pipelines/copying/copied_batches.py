@@ -1,8 +1,9 @@
 """The record batches of a Fetch answer, as they are produced again. Pure.
 
-A batch is passed on as its bytes where that gives the same records. Its records are put together again where it begins before the first
-wanted offset, lacks records that compaction has removed (a produced batch must be full), carries the broker's time instead of its records'
-(LogAppendTime), is of an old magic, or is so small that requests would be the cost: many small ones become one.
+A batch is passed on as its bytes where that gives the same records. Its records are put together again where it begins
+before the first wanted offset, lacks records that compaction has removed (a produced batch must be full), carries the
+broker's time instead of its records' (LogAppendTime), is of an old magic, or is so small that requests would be the
+cost: many small ones become one.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class FetchedRecords(NamedTuple):
 
 
 def copied_batches(data: bytes, first: int, aborted: Iterable[AbortedTransaction]) -> FetchedRecords:
-    """`data` may begin before `first` and end in the middle of a batch, as Fetch gives it. BatchMalformed where it was damaged."""
+    """`data` may begin before `first` and end in the middle of a batch, as Fetch gives it. BatchMalformed where it was
+    damaged.
+    """
     filtered = _AbortedFilter(aborted)
     made: list[CopiedBatch] = []
     merging = _Merging(first)
@@ -96,9 +99,13 @@ def with_producer(batch: CopiedBatch, producer_id: int, epoch: int, sequence: in
     data = batch.data
     header = BatchHeader._make(HEADER.unpack_from(data))
     header = header._replace(
-        base_offset=0, leader_epoch=-1, attributes=header.attributes | attributes,
-        producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence,
-    )  # fmt: skip
+        base_offset=0,
+        leader_epoch=-1,
+        attributes=header.attributes | attributes,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+    )
     HEADER.pack_into(data, 0, *header)
     HEADER.pack_into(data, 0, *header._replace(crc=crc32c(memoryview(data)[CHECKED_FROM:])))
     return bytes(data)
@@ -142,8 +149,10 @@ def _passed_on(header: BatchHeader, batch: memoryview) -> CopiedBatch:
     data = bytearray(batch)
     plain = header._replace(
         attributes=header.attributes & ~TRANSACTIONAL,
-        producer_id=NO_PRODUCER_ID, producer_epoch=-1, base_sequence=NO_SEQUENCE,
-    )  # fmt: skip
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=-1,
+        base_sequence=NO_SEQUENCE,
+    )
     HEADER.pack_into(data, 0, *plain)
     return CopiedBatch(data, (Span(header.base_offset, header.record_count),), header.record_count)
 
@@ -206,9 +215,14 @@ def built(records: Sequence[Any], codec: int, most_bytes: int) -> Iterator[Copie
     at = 0
     while at < len(records):
         builder = DefaultRecordBatchBuilder(
-            magic=2, compression_type=codec, is_transactional=0, producer_id=NO_PRODUCER_ID, producer_epoch=-1, base_sequence=NO_SEQUENCE,
+            magic=2,
+            compression_type=codec,
+            is_transactional=0,
+            producer_id=NO_PRODUCER_ID,
+            producer_epoch=-1,
+            base_sequence=NO_SEQUENCE,
             batch_size=most_bytes,
-        )  # fmt: skip
+        )
         begin = at
         while at < len(records):
             record = records[at]
@@ -219,7 +233,9 @@ def built(records: Sequence[Any], codec: int, most_bytes: int) -> Iterator[Copie
             ) is None:
                 break
             at += 1
-        yield CopiedBatch(bytearray(builder.build()), _spans([record.offset for record in records[begin:at]]), at - begin)
+        yield CopiedBatch(
+            bytearray(builder.build()), _spans([record.offset for record in records[begin:at]]), at - begin
+        )
 
 
 def _timestamp(record: Any) -> int:

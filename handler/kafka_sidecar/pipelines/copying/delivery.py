@@ -1,4 +1,6 @@
-"""How what a mirror writes becomes valid in the target: in transactions, exactly once, or when it is acknowledged, at least once."""
+"""How what a mirror writes becomes valid in the target: in transactions, exactly once, or when it is acknowledged, at
+least once.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,11 @@ from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.copying.offset_runs import Copied
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from kafka_sidecar.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, AddPartitionsToTxnTopic
+from kafka_sidecar.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
 from kafka_sidecar.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kafka_sidecar.wire.messages.offset_commit import (
@@ -29,7 +35,8 @@ from kafka_sidecar.wire.messages.txn_offset_commit import (
 )
 from kafka_sidecar.wire.records import NO_PRODUCER_ID, TRANSACTIONAL
 
-# A task that is stopped leaves its transaction open for so long at most, and readers of committed records wait behind it.
+# A task that is stopped leaves its transaction open for so long at most, and readers of committed records wait behind
+# it.
 TRANSACTION_TIMEOUT_MS: Final = 60_000
 START_SECONDS: Final = 90.0
 # With more than five in flight a broker may forget the sequence that a producer needs (KAFKA-5494).
@@ -51,15 +58,21 @@ class Route:
     def as_recorded(self, copied: Copied) -> Route:
         """The same as it was when that was copied."""
         return replace(
-            self, target_topic=copied.target_topic, source_cluster=copied.source_cluster, source_id=copied.source_id,
+            self,
+            target_topic=copied.target_topic,
+            source_cluster=copied.source_cluster,
+            source_id=copied.source_id,
             target_id=copied.target_id,
-        )  # fmt: skip
+        )
 
 
 def not_the_same(before: Route, now: Route) -> str:
     """Why a partition can't be gone on with; empty where it can. An id that is not known says nothing."""
     if before.target_topic and before.target_topic != now.target_topic:
-        return f"topic {now.topic} was copied to {before.target_topic} under this name: take that --prefix, or begin with another --name"
+        return (
+            f"topic {now.topic} was copied to {before.target_topic} under this name: take that --prefix, or begin "
+            "with another --name"
+        )
     if before.source_cluster and now.source_cluster and before.source_cluster != now.source_cluster:
         return f"topic {now.topic} was copied from elsewhere under this name: begin with another --name"
     for which, old, new in (("source", before.source_id, now.source_id), ("target", before.target_id, now.target_id)):
@@ -100,8 +113,8 @@ def read_progress(committed_offset: int, metadata: str | None) -> Progress | Non
         return None
     if metadata is None or not metadata.startswith(_PROGRESS):
         raise CommandFailed(
-            f"the mirror's group has an offset that no mirror has committed ({committed_offset}, {metadata!r}): delete the"
-            " group's offsets of this topic, the record of runs has the progress too"
+            f"the mirror's group has an offset that no mirror has committed ({committed_offset}, {metadata!r}): delete "
+            "the group's offsets of this topic, the record of runs has the progress too"
         )
     return Progress(int(metadata.removeprefix(_PROGRESS)), committed_offset)
 
@@ -124,7 +137,9 @@ class Delivery(Protocol):
         """An earlier writer for this partition is fenced, if that can be, and what it began has ended."""
 
     async def begin(self, with_copies: bool) -> None:
-        """Before the first write of a few that are valid together; whether any of them is a copy, and not a record of runs alone."""
+        """Before the first write of a few that are valid together; whether any of them is a copy, and not a record of
+        runs alone.
+        """
 
     async def end(self, progress: Progress, group_coordinator: int) -> None:
         """What was written since `begin`, and the progress, are valid: wholly or not at all, if that can be."""
@@ -163,9 +178,10 @@ class Transactions:
         producer = self._producer
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
-            v3_and_below_producer_id=producer.producer_id, v3_and_below_producer_epoch=producer.epoch,
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.epoch,
             v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=[index]) for name, index in topics],
-        )  # fmt: skip
+        )
         answer = await self._kafka.ask(self._coordinator, request, AddPartitionsToTxnResponse)
         check(answer.error_code, "a transaction in the target")
         for topic in answer.results_by_topic_v3_and_below:
@@ -175,18 +191,27 @@ class Transactions:
     async def end(self, progress: Progress, group_coordinator: int) -> None:
         producer, group = self._producer, self._route.mirror.group
         add = AddOffsetsToTxnRequest(
-            transactional_id=self.transactional_id, producer_id=producer.producer_id, producer_epoch=producer.epoch, group_id=group
+            transactional_id=self.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            group_id=group,
         )
         added = await self._kafka.ask(self._coordinator, add, AddOffsetsToTxnResponse)
         check(added.error_code, f"the offsets of group {group} in a transaction")
         offset = TxnOffsetCommitRequestPartition(
-            partition_index=self._route.partition, committed_offset=progress.target_end,
+            partition_index=self._route.partition,
+            committed_offset=progress.target_end,
             committed_metadata=write_progress(progress.next_source),
-        )  # fmt: skip
+        )
         commit = TxnOffsetCommitRequest(
-            transactional_id=self.transactional_id, group_id=group, producer_id=producer.producer_id, producer_epoch=producer.epoch,
-            generation_id=-1, member_id="", topics=[TxnOffsetCommitRequestTopic(name=self._route.target_topic, partitions=[offset])],
-        )  # fmt: skip
+            transactional_id=self.transactional_id,
+            group_id=group,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            generation_id=-1,
+            member_id="",
+            topics=[TxnOffsetCommitRequestTopic(name=self._route.target_topic, partitions=[offset])],
+        )
         committed = await self._kafka.ask(group_coordinator, commit, TxnOffsetCommitResponse)
         _check_all((one.error_code for topic in committed.topics for one in topic.partitions), group)
         await self._end(committed=True)
@@ -197,7 +222,10 @@ class Transactions:
     async def _end(self, committed: bool) -> None:
         producer = self._producer
         request = EndTxnRequest(
-            transactional_id=self.transactional_id, producer_id=producer.producer_id, producer_epoch=producer.epoch, committed=committed
+            transactional_id=self.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            committed=committed,
         )
         answer = await self._kafka.ask(self._coordinator, request, EndTxnResponse)
         check(answer.error_code, "the end of a transaction in the target")
@@ -230,9 +258,10 @@ class Acknowledgements:
     async def end(self, progress: Progress, group_coordinator: int) -> None:
         group = self._route.mirror.group
         offset = OffsetCommitRequestPartition(
-            partition_index=self._route.partition, committed_offset=progress.target_end,
+            partition_index=self._route.partition,
+            committed_offset=progress.target_end,
             committed_metadata=write_progress(progress.next_source),
-        )  # fmt: skip
+        )
         topics = [OffsetCommitRequestTopic(name=self._route.target_topic, partitions=[offset])]
         request = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=topics)
         answer = await self._kafka.ask(group_coordinator, request, OffsetCommitResponse)

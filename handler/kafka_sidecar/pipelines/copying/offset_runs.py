@@ -1,8 +1,10 @@
-"""Which source offsets are which target offsets: runs, a record of them for each transaction, and what they make of an offset. Pure.
+"""Which source offsets are which target offsets: runs, a record of them for each transaction, and what they make of an
+offset. Pure.
 
-A run says: `length` source offsets from `source` on are the target offsets from `target` on. It ends where one of both logs has an offset
-without a copied record: a marker, an aborted record, what compaction has removed. Where that happens again and again in the same way, as
-with transactions of ten records and their markers, runs that are alike are one that is repeated.
+A run says: `length` source offsets from `source` on are the target offsets from `target` on. It ends where one of both
+logs has an offset without a copied record: a marker, an aborted record, what compaction has removed. Where that happens
+again and again in the same way, as with transactions of ten records and their markers, runs that are alike are one that
+is repeated.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ class Run(NamedTuple):
     source: int
     target: int
     length: int
-    # So many alike: each begins `stride` source offsets behind the one before, and goes on where that ends in the target.
+    # So many alike: each begins `stride` source offsets behind the one before, and goes on where that ends in the
+    # target.
     times: int = 1
     stride: int = 0
 
@@ -43,7 +46,11 @@ class Run(NamedTuple):
         """Both as one, where that is one more of the same, or several."""
         stride = self.stride or run.source - self.source
         is_alike = run.length == self.length and run.stride in (0, stride)
-        if is_alike and run.source == self.source + self.times * stride and run.target == self.target + self.times * self.length:
+        if (
+            is_alike
+            and run.source == self.source + self.times * stride
+            and run.target == self.target + self.times * self.length
+        ):
             return self._replace(times=self.times + run.times, stride=stride)
         return None
 
@@ -69,7 +76,9 @@ def joined(runs: Iterable[Run]) -> tuple[Run, ...]:
     whole: list[Run] = []
     for run in runs:
         last = whole[-1] if whole else None
-        goes_on = last is not None and run.source == last.source + last.length and run.target == last.target + last.length
+        goes_on = (
+            last is not None and run.source == last.source + last.length and run.target == last.target + last.length
+        )
         if last is not None and goes_on and run.times == last.times == 1:
             whole[-1] = last._replace(length=last.length + run.length)
         elif run.length:
@@ -95,10 +104,18 @@ def decode_key(key: bytes) -> tuple[str, int]:
 
 def encode(copied: Copied) -> bytes:
     written = [run if run.times > 1 else run[:3] for run in copied.runs]
-    fields: dict[str, object] = {"format": FORMAT, "next": copied.next_source, "end": copied.target_end, "runs": written}
+    fields: dict[str, object] = {
+        "format": FORMAT,
+        "next": copied.next_source,
+        "end": copied.target_end,
+        "runs": written,
+    }
     fields |= {
-        "topic": copied.target_topic, "cluster": copied.source_cluster, "source": copied.source_id, "target": copied.target_id,
-    }  # fmt: skip
+        "topic": copied.target_topic,
+        "cluster": copied.source_cluster,
+        "source": copied.source_id,
+        "target": copied.target_id,
+    }
     if copied.repeats is not None:
         fields["repeats"] = copied.repeats
     return json.dumps(fields, separators=(",", ":")).encode()
@@ -112,12 +129,15 @@ def decode(value: bytes) -> Copied:
             raise ValueError(f"these offset runs are of format {fields['format']}: a newer mirror has written them")
         begin_end = fields.get("repeats")
         return Copied(
-            next_source=int(fields["next"]), target_end=int(fields["end"]),
+            next_source=int(fields["next"]),
+            target_end=int(fields["end"]),
             runs=tuple(Run(*(int(number) for number in run)) for run in fields["runs"]),
-            target_topic=str(fields["topic"]), source_cluster=str(fields["cluster"]),
-            source_id=str(fields["source"]), target_id=str(fields["target"]),
+            target_topic=str(fields["topic"]),
+            source_cluster=str(fields["cluster"]),
+            source_id=str(fields["source"]),
+            target_id=str(fields["target"]),
             repeats=None if begin_end is None else (int(begin_end[0]), int(begin_end[1])),
-        )  # fmt: skip
+        )
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"these are no offset runs: {value[:200]!r}") from error
 
@@ -140,7 +160,9 @@ def _make_room(runs: list[Run], source: int) -> None:
 
 
 class Place(NamedTuple):
-    """Where a source offset is in the target. `first_source` is the source offset whose record stands there, None at the end."""
+    """Where a source offset is in the target. `first_source` is the source offset whose record stands there, None at
+    the end.
+    """
 
     target: int
     first_source: int | None
@@ -165,7 +187,9 @@ class Translation:
         self._starts = [run.source for run in self.runs]
 
     def place_of(self, offset: int) -> Place:
-        """Where a group goes on in the target that has committed `offset` in the source. NotReached where nobody can tell yet."""
+        """Where a group goes on in the target that has committed `offset` in the source. NotReached where nobody can
+        tell yet.
+        """
         if self.latest is None or offset > self.next_source:
             raise NotReached(self.next_source)
         number = bisect_right(self._starts, offset) - 1

@@ -15,7 +15,9 @@ log = logging.getLogger(__name__)
 
 # Of a partition.
 MOST_LEFT_OUT: Final = 1_000
-FENCED: Final = frozenset((ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+FENCED: Final = frozenset(
+    (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """Places of a log that have no offset, as numbers that stand before all offsets. Pure.
 
-Entries from before AppendIndexMetadataInterceptor was on have no index, so their records have no offsets. A record of runs names them by
-their place: the entry's position, and the record's number in it. As a number it is below zero, and ordered as the log is.
+Entries from before AppendIndexMetadataInterceptor was on have no index, so their records have no offsets. A record of
+runs names them by their place: the entry's position, and the record's number in it. As a number it is below zero, and
+ordered as the log is.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def told(number: int) -> int | str:
 def number_of_packed(offset: int, runs: Iterable[Run]) -> int:
     """What a group has read up to that has committed this offset. Undecided where nobody can tell.
 
-    Kafka-on-Pulsar before 2.8 packed the place into the offset, with only 20 bits for the ledger: `runs` tell which ledgers there are.
-    Where they have none, what was copied had such offsets in the source itself.
+    Kafka-on-Pulsar before 2.8 packed the place into the offset, with only 20 bits for the ledger: `runs` tell which
+    ledgers there are. Where they have none, what was copied had such offsets in the source itself.
     """
     packed = PackedOffset.of(offset)
     log = _log_of(runs)

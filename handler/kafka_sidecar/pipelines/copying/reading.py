@@ -12,7 +12,14 @@ from kafka_sidecar.kafka_client.client import KafkaClient, Refused, check
 from kafka_sidecar.kafka_client.topics import READ_COMMITTED
 from kafka_sidecar.pipelines.copying.copied_batches import FetchedRecords, copied_batches
 from kafka_sidecar.wire.error_code import ErrorCode
-from kafka_sidecar.wire.messages.fetch import FetchableTopicResponse, FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from kafka_sidecar.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 
 # Large enough that a round trip is not the cost.
 FETCH_BYTES: Final = 8 * 1_024 * 1_024
@@ -21,13 +28,23 @@ EMPTY_SECONDS: Final = 30.0
 EMPTY_PAUSE_SECONDS: Final = 0.05
 
 
-async def fetch(kafka: KafkaClient, leader: int, topic: str, partition: int, offset: int, max_bytes: int = FETCH_BYTES) -> FetchedRecords:
-    """What the log holds from `offset` on, without aborted transactions; nothing where nothing comes within half a second."""
+async def fetch(
+    kafka: KafkaClient, leader: int, topic: str, partition: int, offset: int, max_bytes: int = FETCH_BYTES
+) -> FetchedRecords:
+    """What the log holds from `offset` on, without aborted transactions; nothing where nothing comes within half a
+    second.
+    """
     wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
     request = FetchRequest(
-        replica_id=-1, max_wait_ms=WAIT_MS, min_bytes=1, max_bytes=max_bytes, isolation_level=READ_COMMITTED,
-        session_id=0, session_epoch=-1, topics=[FetchTopic(topic=topic, partitions=[wanted])],
-    )  # fmt: skip
+        replica_id=-1,
+        max_wait_ms=WAIT_MS,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        isolation_level=READ_COMMITTED,
+        session_id=0,
+        session_epoch=-1,
+        topics=[FetchTopic(topic=topic, partitions=[wanted])],
+    )
     answer = await kafka.ask(leader, request, FetchResponse)
     check(answer.error_code, f"reading topic {topic}")
     found = _partition(answer.responses)

@@ -64,4 +64,7 @@ async def latest(kafka: KafkaClient, topic: str) -> Recorded:
 
 async def _stable(kafka: KafkaClient, at: Partition, end: int) -> None:
     if (await offsets(kafka, [at], LATEST, READ_COMMITTED))[at] < end:
-        raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, f"a transaction in topic {at[0]} was not ended; it times out within a minute")
+        raise Refused(
+            ErrorCode.CONCURRENT_TRANSACTIONS,
+            f"a transaction in topic {at[0]} was not ended; it times out within a minute",
+        )

@@ -1,7 +1,7 @@
 """One source partition's way into the target: batches, the runs of their offsets and the progress, valid together.
 
-After any failure this object is done: another one begins with a producer of its own, and reads the progress. Nothing is ever sent a second
-time by one producer, so no late request can land in a later transaction.
+After any failure this object is done: another one begins with a producer of its own, and reads the progress. Nothing is
+ever sent a second time by one producer, so no late request can land in a later transaction.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _MOST_RUNS_BYTES: Final = 1 << 24
 
 def foreign_records(route: Route, target_end: int) -> str:
     return (
-        f"partition {route.partition} of topic {route.target_topic} has {target_end} offsets in the target that were not written under this"
-        " name: take another --name or --prefix, or say --into-existing to add to it"
+        f"partition {route.partition} of topic {route.target_topic} has {target_end} offsets in the target that were "
+        "not written under this name: take another --name or --prefix, or say --into-existing to add to it"
     )
 
 
@@ -57,7 +57,9 @@ class _Sequences:
 
 
 class Target:
-    def __init__(self, kafka: KafkaClient, route: Route, delivery: Delivery, producer: ProducerId, leader: int, runs_leader: int) -> None:
+    def __init__(
+        self, kafka: KafkaClient, route: Route, delivery: Delivery, producer: ProducerId, leader: int, runs_leader: int
+    ) -> None:
         self._kafka = kafka
         self._route = route
         self._delivery = delivery
@@ -87,7 +89,8 @@ class Target:
         route = self._route
         self._group_coordinator = await self._kafka.coordinator(route.mirror.group, GROUP)
         topics = [OffsetFetchRequestTopic(name=route.target_topic, partition_indexes=[route.partition])]
-        # Without require_stable (KIP-447) Kafka may tell what was committed before the transaction that InitProducerId has just ended.
+        # Without require_stable (KIP-447) Kafka may tell what was committed before the transaction that InitProducerId
+        # has just ended.
         request = OffsetFetchRequest(group_id=route.mirror.group, topics=topics, require_stable=True)
         answer = await self._kafka.ask(self._group_coordinator, request, OffsetFetchResponse)
         check(answer.error_code, f"the offsets of group {route.mirror.group}")
@@ -96,12 +99,15 @@ class Target:
                 if topic.name == route.target_topic and one.partition_index == route.partition:
                     check(one.error_code, f"the offset of group {route.mirror.group}")
                     return read_progress(one.committed_offset, one.metadata)
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer about group {route.mirror.group} lacks what was asked for")
+        raise Refused(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer about group {route.mirror.group} lacks what was asked for"
+        )
 
     async def go_on(self, known: Progress | None, first: int, into_existing: bool) -> tuple[Progress, int]:
         """Where to go on, and where the target ends now. CommandFailed where that is not what was written.
 
-        `known` is from the record of runs: what is committed may have expired. `first` is where a partition begins that is new.
+        `known` is from the record of runs: what is committed may have expired. `first` is where a partition begins that
+        is new.
         """
         route = self._route
         at = (route.target_topic, route.partition)
@@ -111,8 +117,8 @@ class Target:
         if progress is None:
             if target_end and not into_existing:
                 raise CommandFailed(foreign_records(route, target_end))
-            # Before any record: what an aborted transaction leaves would look like somebody else's. And where nothing is to be copied,
-            # groups at the end of an empty log have a place.
+            # Before any record: what an aborted transaction leaves would look like somebody else's. And where nothing
+            # is to be copied, groups at the end of an empty log have a place.
             await self.begin(with_copies=False)
             return await self.commit(first, target_end), target_end
         if target_end < progress.target_end:
@@ -132,7 +138,9 @@ class Target:
         if self._failure is not None:
             raise self._failure
         sequence = self._sequences.take(batch.record_count)
-        data = with_producer(batch, self._producer.producer_id, self._producer.epoch, sequence, self._delivery.attributes)
+        data = with_producer(
+            batch, self._producer.producer_id, self._producer.epoch, sequence, self._delivery.attributes
+        )
         task = asyncio.create_task(self._send(self._leader, self._route.target_topic, self._route.partition, data))
         task.add_done_callback(self._on_sent)
         self._sent.append((task, batch.spans))
@@ -146,16 +154,25 @@ class Target:
         """The offset that its first record has got."""
         records = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=data)])
         request = ProduceRequest(
-            transactional_id=self._delivery.transactional_id, acks=-1, timeout_ms=PRODUCE_TIMEOUT_MS, topic_data=[records]
+            transactional_id=self._delivery.transactional_id,
+            acks=-1,
+            timeout_ms=PRODUCE_TIMEOUT_MS,
+            topic_data=[records],
         )
         answer = await self._kafka.ask(leader, request, ProduceResponse)
         ((one,),) = (found.partition_responses for found in answer.responses)
         hint = " (the topic's max.message.bytes is lower)" if one.error_code is ErrorCode.MESSAGE_TOO_LARGE else ""
-        check(one.error_code, f"writing {len(data)} bytes to partition {partition} of topic {topic}{hint}", one.error_message)
+        check(
+            one.error_code,
+            f"writing {len(data)} bytes to partition {partition} of topic {topic}{hint}",
+            one.error_message,
+        )
         return one.base_offset
 
     async def commit(self, next_source: int, target_end: int, repeats: tuple[int, int] | None = None) -> Progress:
-        """Everything that was produced, where it has landed, and that `next_source` is read next: from now on, or not at all."""
+        """Everything that was produced, where it has landed, and that `next_source` is read next: from now on, or not
+        at all.
+        """
         runs: list[Run] = []
         for task, spans in self._sent:
             base = await task
@@ -167,9 +184,15 @@ class Target:
         route = self._route
         self._may_be_late = True
         copied = Copied(
-            next_source, target_end, joined(runs), target_topic=route.target_topic, source_cluster=route.source_cluster,
-            source_id=route.source_id, target_id=route.target_id, repeats=repeats,
-        )  # fmt: skip
+            next_source,
+            target_end,
+            joined(runs),
+            target_topic=route.target_topic,
+            source_cluster=route.source_cluster,
+            source_id=route.source_id,
+            target_id=route.target_id,
+            repeats=repeats,
+        )
         progress = Progress(next_source, target_end)
         try:
             await self._write_runs(copied)
@@ -182,21 +205,33 @@ class Target:
 
     async def _write_runs(self, copied: Copied) -> None:
         builder = DefaultRecordBatchBuilder(
-            magic=2, compression_type=0, is_transactional=0, producer_id=NO_PRODUCER_ID, producer_epoch=-1, base_sequence=NO_SEQUENCE,
+            magic=2,
+            compression_type=0,
+            is_transactional=0,
+            producer_id=NO_PRODUCER_ID,
+            producer_epoch=-1,
+            base_sequence=NO_SEQUENCE,
             batch_size=_MOST_RUNS_BYTES,
-        )  # fmt: skip
+        )
         builder.append(0, None, encode_key(self._route.topic, self._route.partition), encode(copied), [])
         batch = CopiedBatch(bytearray(builder.build()), (), 1)
         sequence = self._runs_sequences.take(1)
-        data = with_producer(batch, self._producer.producer_id, self._producer.epoch, sequence, self._delivery.attributes)
+        data = with_producer(
+            batch, self._producer.producer_id, self._producer.epoch, sequence, self._delivery.attributes
+        )
         await self._send(self._runs_leader, self._route.mirror.runs_topic, 0, data)
 
     async def give_up(self) -> None:
         """End at once what holds back readers, if that is safe; else the next producer of the name does it.
 
-        A batch that may still be on its way could land behind the marker of an abort, as if it were of the next transaction.
+        A batch that may still be on its way could land behind the marker of an abort, as if it were of the next
+        transaction.
         """
-        _, waiting = await asyncio.wait({task for task, _ in self._sent}, timeout=ABORT_SECONDS) if self._sent else (set(), set())
+        _, waiting = (
+            await asyncio.wait({task for task, _ in self._sent}, timeout=ABORT_SECONDS)
+            if self._sent
+            else (set(), set())
+        )
         for task in waiting:
             task.cancel()
         ends = await asyncio.gather(*(task for task, _ in self._sent), return_exceptions=True)

@@ -1,6 +1,8 @@
-"""Rows of Spark tasks written into topics: each partition's in their order, in transactions with the progress and the record of offsets.
+"""Rows of Spark tasks written into topics: each partition's in their order, in transactions with the progress and the
+record of offsets.
 
-A task has all rows that a round has of a partition. Whatever goes wrong is an outcome: another round begins behind what was committed.
+A task has all rows that a round has of a partition. Whatever goes wrong is an outcome: another round begins behind what
+was committed.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class Goal:
     route: Route
     known: Progress | None
     first: int = 0  # where a partition begins that is new
-    end: int = 0  # all before this source number are among the rows, or were; 0 where only the rows themselves tell how far it is
+    # All before this source number are among the rows, or were; 0 where only the rows themselves tell how far it is
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +102,9 @@ class _Writing:
                         break
                     await writer.add(batch)
                     end = batch.spans[-1].source + batch.spans[-1].length
-                await writer.passed(end if fault else max(end, goal.end), ends_now=True)  # what was read before is copied
+                await writer.passed(
+                    end if fault else max(end, goal.end), ends_now=True
+                )  # what was read before is copied
                 if fault:
                     raise fault
             except BaseException:

@@ -15,7 +15,9 @@ from kafka_sidecar.pipelines.options import Settings, add_common, table, write_r
 if TYPE_CHECKING:  # it brings aiokafka, which no other command needs
     from kafka_sidecar.pipelines.migrate_groups.groups import Step
 
-TEXT: Final = "set what groups have committed in the source in the target of a mirror, translated through its record of offsets"
+TEXT: Final = (
+    "set what groups have committed in the source in the target of a mirror, translated through its record of offsets"
+)
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -37,10 +39,14 @@ def run(settings: Settings) -> int:
     if not settings.texts("group"):
         raise ConfigError("--group: name the groups to move, or a regular expression for their names ('.*' for all)")
     options = GroupsOptions(
-        name=MirrorName.of(settings.text("name")), source=settings.cluster("source"), target=settings.cluster("target"),
-        groups=settings.texts("group"), overwrite=settings.flag("overwrite"), unproved=settings.flag("unproved"),
+        name=MirrorName.of(settings.text("name")),
+        source=settings.cluster("source"),
+        target=settings.cluster("target"),
+        groups=settings.texts("group"),
+        overwrite=settings.flag("overwrite"),
+        unproved=settings.flag("unproved"),
         dry_run=settings.flag("dry_run"),
-    )  # fmt: skip
+    )
     steps = asyncio.run(migrate(options))
     write_result(settings.text("result"), result_of(options, steps))
     if not steps:
@@ -48,7 +54,14 @@ def run(settings: Settings) -> int:
         return 1
     rows: list[list[object]] = [["GROUP", "TOPIC", "PARTITION", "COMMITTED", "IN TARGET", "FIRST RECORD THERE"]]
     rows += [
-        [step.group, step.topic, step.partition, step.committed.offset, None if step.place is None else step.place.target, _shown(step)]
+        [
+            step.group,
+            step.topic,
+            step.partition,
+            step.committed.offset,
+            None if step.place is None else step.place.target,
+            _shown(step),
+        ]
         for step in steps
     ]
     for line in table(rows, frozenset(("PARTITION", "COMMITTED", "IN TARGET"))):
@@ -57,7 +70,9 @@ def run(settings: Settings) -> int:
         print("Nothing was changed: this was a dry run.")
     else:
         print(f"{sum(step.is_to_be_set for step in steps)} offsets set")
-    for group, problem in {step.group: step.problem for step in steps if step.problem and step.problem != NOT_ALONE}.items():
+    for group, problem in {
+        step.group: step.problem for step in steps if step.problem and step.problem != NOT_ALONE
+    }.items():
         print(f"{group} {'would not be' if options.dry_run else 'was not'} moved: {problem}")
     return 1 if any(step.problem for step in steps) else 0
 

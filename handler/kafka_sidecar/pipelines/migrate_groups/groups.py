@@ -1,4 +1,6 @@
-"""Committed offsets of the source's groups, set in the target: found through the mirror's runs, and proved by the records themselves."""
+"""Committed offsets of the source's groups, set in the target: found through the mirror's runs, and proved by the
+records themselves.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ from kafka_sidecar.errors import CommandFailed, ConfigError
 from kafka_sidecar.kafka_client.client import TRANSIENT, KafkaClient, Refused, connected, until_it_succeeds
 from kafka_sidecar.kafka_client.cluster import Cluster
 from kafka_sidecar.kafka_client.groups import Committed, GroupState, commit, committed, list_groups
-from kafka_sidecar.kafka_client.topics import EARLIEST, LATEST, READ_COMMITTED, ClusterState, Partition, cluster_state, offsets
+from kafka_sidecar.kafka_client.topics import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    ClusterState,
+    Partition,
+    cluster_state,
+    offsets,
+)
 from kafka_sidecar.partition.log.packed_offsets import PackedOffset, Undecided
 from kafka_sidecar.pipelines.copying.delivery import Route, not_the_same
 from kafka_sidecar.pipelines.copying.names import MirrorName
@@ -74,7 +84,9 @@ async def migrate(options: GroupsOptions) -> list[Step]:
 async def _planned(options: GroupsOptions, source: KafkaClient, target: KafkaClient) -> list[Step]:
     source_state, target_state = await cluster_state(source), await cluster_state(target)
     if options.name.runs_topic not in target_state.topics:
-        raise CommandFailed(f"there is no topic {options.name.runs_topic} in the target: mirror {options.name.name} has not run")
+        raise CommandFailed(
+            f"there is no topic {options.name.runs_topic} in the target: mirror {options.name.name} has not run"
+        )
     copied = await translations(target, options.name.runs_topic)
     changed = _changed(options.name, copied, source_state, target_state)
     source_groups, target_groups = await list_groups(source), await list_groups(target)
@@ -89,7 +101,8 @@ async def _planned(options: GroupsOptions, source: KafkaClient, target: KafkaCli
         refusal = _refusal(source_groups[group], target_groups.get(group))
         if refusal:
             steps = [
-                replace(step, problem=step.problem or refusal) if step.group == group and step.target_topic else step for step in steps
+                replace(step, problem=step.problem or refusal) if step.group == group and step.target_topic else step
+                for step in steps
             ]
     gate = asyncio.Semaphore(READS_AT_A_TIME)
     log = await _log(target, steps)
@@ -113,10 +126,14 @@ def _changed(
             continue
         name = one.latest.target_topic
         now = Route(
-            mirror=mirror, topic=topic, target_topic=name, partition=index, source_cluster=source.cluster_id,
+            mirror=mirror,
+            topic=topic,
+            target_topic=name,
+            partition=index,
+            source_cluster=source.cluster_id,
             source_id=source.topics[topic].topic_id if topic in source.topics else "",
             target_id=target.topics[name].topic_id if name in target.topics else "",
-        )  # fmt: skip
+        )
         fault = not_the_same(now.as_recorded(one.latest), now)
         if fault:
             found[topic, index] = fault
@@ -128,7 +145,10 @@ def wholly(steps: Iterable[Step]) -> list[Step]:
     found = list(steps)
     stuck = {step.group for step in found if step.problem}
     return [
-        replace(step, problem=NOT_ALONE) if step.group in stuck and not step.problem and step.place is not None else step for step in found
+        replace(step, problem=NOT_ALONE)
+        if step.group in stuck and not step.problem and step.place is not None
+        else step
+        for step in found
     ]
 
 
@@ -139,16 +159,24 @@ def chosen_groups(patterns: Iterable[str], groups: Mapping[str, GroupState], mir
         try:
             wanted = re.compile(pattern)
         except re.error as error:
-            raise ConfigError(f"--group {pattern} is neither a group's name nor a regular expression: {error}") from error
+            raise ConfigError(
+                f"--group {pattern} is neither a group's name nor a regular expression: {error}"
+            ) from error
         of_pattern = {pattern} if pattern in groups else {name for name in groups if wanted.fullmatch(name)}
         if not of_pattern - {mirrors_own}:
-            raise ConfigError(f"--group {pattern}: no group of the source has this name, or matches it as a regular expression")
+            raise ConfigError(
+                f"--group {pattern}: no group of the source has this name, or matches it as a regular expression"
+            )
         found |= of_pattern - {mirrors_own}
     return sorted(found)
 
 
 def translated(
-    step: Step, translation: Translation | None, is_topic_mirrored: bool, there: Mapping[Partition, Committed], overwrite: bool
+    step: Step,
+    translation: Translation | None,
+    is_topic_mirrored: bool,
+    there: Mapping[Partition, Committed],
+    overwrite: bool,
 ) -> Step:
     """Where the group goes on in the target. Pure."""
     if translation is None or translation.latest is None:
@@ -162,13 +190,21 @@ def translated(
         step = replace(step, place=translation.place_of(number_of_packed(step.committed.offset, translation.runs)))
     except Undecided as error:
         packed = PackedOffset.of(step.committed.offset)
-        text = f"the offset is of Kafka-on-Pulsar before 2.8, {packed}: {error}; `kafka-sidecar groups translate` asks the whole log"
+        text = (
+            f"the offset is of Kafka-on-Pulsar before 2.8, {packed}: {error}; `kafka-sidecar groups translate` asks "
+            "the whole log"
+        )
         return replace(step, problem=text)
     except NotReached as error:
-        return replace(step, problem=f"the mirror has copied up to {shown(error.next_source)} of the source: let it catch up")
+        return replace(
+            step, problem=f"the mirror has copied up to {shown(error.next_source)} of the source: let it catch up"
+        )
     assert step.place is not None
     if before is not None and before.offset != step.place.target and not overwrite:
-        return replace(step, problem=f"the group has committed {before.offset} in the target already: say --overwrite to replace it")
+        return replace(
+            step,
+            problem=f"the group has committed {before.offset} in the target already: say --overwrite to replace it",
+        )
     return step
 
 
@@ -192,15 +228,22 @@ async def _log(target: KafkaClient, steps: Iterable[Step]) -> dict[Partition, tu
     return {at: (begins[at], ends[at]) for at in wanted}
 
 
-async def _proved(step: Step, source: KafkaClient, target: KafkaClient, log: Mapping[Partition, tuple[int, int]], unproved: bool) -> Step:
+async def _proved(
+    step: Step, source: KafkaClient, target: KafkaClient, log: Mapping[Partition, tuple[int, int]], unproved: bool
+) -> Step:
     """Both sides' first record behind the offset, compared."""
     place = step.place
     assert place is not None
     begin, end = log[step.target_topic, step.partition]
     if place.target > end:
-        return replace(step, problem=f"the target ends at {end}, before offset {place.target}: it was made again, or has lost records")
+        return replace(
+            step,
+            problem=f"the target ends at {end}, before offset {place.target}: it was made again, or has lost records",
+        )
     if place.target < begin:
-        return _not_proved(step, f"the target has removed records that the group has not read: its log starts at {begin}", unproved)
+        return _not_proved(
+            step, f"the target has removed records that the group has not read: its log starts at {begin}", unproved
+        )
     if place.first_source is None:
         return replace(step, note="at the end of what was copied")
     ours = await _first(target, step.target_topic, step.partition, place.target)
@@ -211,7 +254,9 @@ async def _proved(step: Step, source: KafkaClient, target: KafkaClient, log: Map
         return step
     theirs = await _first(source, step.topic, step.partition, place.first_source)
     if theirs is None or theirs.offset != place.first_source:
-        return _not_proved(step, f"the source has removed the record at offset {place.first_source}: it can't be compared", unproved)
+        return _not_proved(
+            step, f"the source has removed the record at offset {place.first_source}: it can't be compared", unproved
+        )
     if ours[1:] != theirs[1:]:
         return replace(step, problem=f"target offset {ours.offset} is not the record of source offset {theirs.offset}")
     return replace(step, is_proved=True)
@@ -257,12 +302,21 @@ def result_of(options: GroupsOptions, steps: Iterable[Step]) -> dict[str, Any]:
     """For programs."""
     listed = [
         {
-            "group": step.group, "topic": step.topic, "partition": step.partition, "source_offset": step.committed.offset,
-            "target_topic": step.target_topic, "target_offset": None if step.place is None else step.place.target,
-            "had": step.there, "set": step.is_to_be_set and not options.dry_run, "proved": step.is_proved, "note": step.note,
-            "first_record": None if step.first is None else {"offset": step.first.offset, "timestamp": step.first.timestamp},
+            "group": step.group,
+            "topic": step.topic,
+            "partition": step.partition,
+            "source_offset": step.committed.offset,
+            "target_topic": step.target_topic,
+            "target_offset": None if step.place is None else step.place.target,
+            "had": step.there,
+            "set": step.is_to_be_set and not options.dry_run,
+            "proved": step.is_proved,
+            "note": step.note,
+            "first_record": None
+            if step.first is None
+            else {"offset": step.first.offset, "timestamp": step.first.timestamp},
             "problem": step.problem,
         }
         for step in steps
-    ]  # fmt: skip
+    ]
     return {"pipeline": "migrate-groups", "name": options.name.name, "dry_run": options.dry_run, "offsets": listed}

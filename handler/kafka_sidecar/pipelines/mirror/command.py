@@ -61,13 +61,22 @@ def options_of(settings: Settings, kind: str = "mirror") -> MirrorOptions:
     source = settings.cluster("source")
     target = settings.cluster("target") if settings.has("target") or kind == "mirror" else source
     return MirrorOptions(
-        name=MirrorName.of(settings.text("name")), source=source, target=target,
-        topics=settings.texts("topic"), exclude=settings.texts("exclude"), prefix=settings.text("prefix"),
-        continuous=settings.flag("continuous"), exactly_once=delivery == DELIVERIES[0], accept_loss=settings.flag("accept_loss"),
-        into_existing=settings.flag("into_existing"), more_partitions=settings.flag("more_partitions"),
-        skip_configs=settings.texts("skip_config"), dry_run=settings.flag("dry_run"),
-        round_seconds=settings.number("round_seconds", 10.0), patience_seconds=settings.number("patience_seconds", 300.0),
-    )  # fmt: skip
+        name=MirrorName.of(settings.text("name")),
+        source=source,
+        target=target,
+        topics=settings.texts("topic"),
+        exclude=settings.texts("exclude"),
+        prefix=settings.text("prefix"),
+        continuous=settings.flag("continuous"),
+        exactly_once=delivery == DELIVERIES[0],
+        accept_loss=settings.flag("accept_loss"),
+        into_existing=settings.flag("into_existing"),
+        more_partitions=settings.flag("more_partitions"),
+        skip_configs=settings.texts("skip_config"),
+        dry_run=settings.flag("dry_run"),
+        round_seconds=settings.number("round_seconds", 10.0),
+        patience_seconds=settings.number("patience_seconds", 300.0),
+    )
 
 
 def run(settings: Settings) -> int:
@@ -80,7 +89,9 @@ def run(settings: Settings) -> int:
     if not options.dry_run:
         from kafka_sidecar.pipelines.session import spark_session
 
-        mirror.spark = spark = spark_session("mirror", settings.text("master", LOCAL), settings.texts("conf"), refuses_speculation=True)
+        mirror.spark = spark = spark_session(
+            "mirror", settings.text("master", LOCAL), settings.texts("conf"), refuses_speculation=True
+        )
         try:
             mirror.run()
         except KeyboardInterrupt:
@@ -102,11 +113,17 @@ def say_result(mirror: Mirror, result: Mapping[str, Any]) -> int:
         say(line)
     for (topic, index), one in sorted(mirror.partitions.items()):
         for begin, end in one.lost:
-            say(f"{topic}-{index}: the source has removed what was from {shown(begin)} to before {shown(end)} before it could be copied")
+            say(
+                f"{topic}-{index}: the source has removed what was from {shown(begin)} to before {shown(end)} before "
+                "it could be copied"
+            )
         for text in list(one.left_out)[:MOST_SHOWN]:
             say(f"{topic}-{index}: left out: {text}")
         if len(one.left_out) > MOST_SHOWN:
-            say(f"{topic}-{index}: {len(one.left_out) - MOST_SHOWN} more were left out: --result FILE lists up to a thousand")
+            say(
+                f"{topic}-{index}: {len(one.left_out) - MOST_SHOWN} more were left out: --result FILE lists up to a "
+                "thousand"
+            )
         for begin, end in one.repeats:
             say(f"{topic}-{index}: target offsets {begin} to {end - 1} may be there twice")
         if one.unstable:
@@ -116,7 +133,10 @@ def say_result(mirror: Mirror, result: Mapping[str, Any]) -> int:
     if mirror.options.dry_run:
         say("Nothing was changed: this was a dry run.")
         return 1 if any(one.fault for one in mirror.partitions.values()) else 0
-    say(f"{result['records']} records copied in {result['seconds']:.1f} s" + ("" if result["complete"] else "; not complete"))
+    say(
+        f"{result['records']} records copied in {result['seconds']:.1f} s"
+        + ("" if result["complete"] else "; not complete")
+    )
     return 0 if result["complete"] else 1
 
 

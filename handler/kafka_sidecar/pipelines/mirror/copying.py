@@ -1,6 +1,7 @@
 """What a Spark task does: source partitions, several at a time, each for a slice of time.
 
-Whatever goes wrong here is an outcome, never an exception: Spark would take the healthy partitions of the stage down with it.
+Whatever goes wrong here is an outcome, never an exception: Spark would take the healthy partitions of the stage down
+with it.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ async def copy(slice_: Slice) -> Outcome:
             return copying.outcome
         except Exception as error:
             outcome = failed(copying.outcome, error)
-        if outcome.problem or outcome.is_fenced or loop.time() + RETRY_SECONDS >= until:  # to begin again would fence the other
+        if (
+            outcome.problem or outcome.is_fenced or loop.time() + RETRY_SECONDS >= until
+        ):  # to begin again would fence the other
             return outcome
         await asyncio.sleep(RETRY_SECONDS)
 
@@ -107,15 +110,17 @@ class _Copying:
         self.outcome = replace(self.outcome, progress=progress)
         place = record_place(progress.next_source)
         if place is not None:
-            raise CommandFailed(f"entries without an index were copied up to {place}: run `pipeline reindex` of this name to their end")
+            raise CommandFailed(
+                f"entries without an index were copied up to {place}: run `pipeline reindex` of this name to their end"
+            )
         if not slice_.exactly_once and target_end > progress.target_end:
             self.outcome = replace(self.outcome, repeats=(progress.target_end, target_end))
         if first <= progress.next_source:
             return progress.next_source
         if not slice_.accept_loss:
             raise CommandFailed(
-                f"the source has removed offsets {progress.next_source} to {first - 1} of partition {route.partition} of topic"
-                f" {route.topic} before they were copied: go on without them with --accept-loss"
+                f"the source has removed offsets {progress.next_source} to {first - 1} of partition {route.partition} "
+                f"of topic {route.topic} before they were copied: go on without them with --accept-loss"
             )
         self.outcome = replace(self.outcome, lost=(progress.next_source, first))
         return first

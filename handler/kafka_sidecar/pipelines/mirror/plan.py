@@ -11,13 +11,25 @@ from kafka_sidecar.kafka_client.cluster import Cluster
 from kafka_sidecar.kafka_client.topics import ClusterState
 from kafka_sidecar.pipelines.copying.names import MirrorName
 
-# Not copied: what concerns replicas that the target does not have, and what would change or refuse the times of old records.
-CONFIGS_LEFT_OUT: Final = frozenset((
-    "message.timestamp.type", "message.timestamp.difference.max.ms", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms",
-    "leader.replication.throttled.replicas", "follower.replication.throttled.replicas", "min.insync.replicas",
-    "unclean.leader.election.enable", "message.format.version", "message.downconversion.enable",
-    "remote.storage.enable", "local.retention.ms", "local.retention.bytes",
-))  # fmt: skip
+# Not copied: what concerns replicas that the target does not have, and what would change or refuse the times of old
+# records.
+CONFIGS_LEFT_OUT: Final = frozenset(
+    (
+        "message.timestamp.type",
+        "message.timestamp.difference.max.ms",
+        "message.timestamp.before.max.ms",
+        "message.timestamp.after.max.ms",
+        "leader.replication.throttled.replicas",
+        "follower.replication.throttled.replicas",
+        "min.insync.replicas",
+        "unclean.leader.election.enable",
+        "message.format.version",
+        "message.downconversion.enable",
+        "remote.storage.enable",
+        "local.retention.ms",
+        "local.retention.bytes",
+    )
+)
 # Records of runs are never deleted: a group may be moved years after its topic was copied.
 RUNS_CONFIGS: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 
@@ -72,14 +84,19 @@ def changes(options: MirrorOptions, topics: Sequence[str], source: ClusterState,
             more.append((name, wanted))
         elif there.partitions > wanted and not options.more_partitions:
             refused[topic] = (
-                f"topic {name} has {there.partitions} partitions in the target and {wanted} in the source: producers would put keys into"
-                " other partitions than where their records are. Take another --prefix, or say --more-partitions"
+                f"topic {name} has {there.partitions} partitions in the target and {wanted} in the source: producers "
+                "would put keys into other partitions than where their records are. Take another --prefix, or say "
+                "--more-partitions"
             )
     return Changes(tuple(new), tuple(more), refused)
 
 
 def copied_configs(options: MirrorOptions, configs: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in configs.items() if name not in CONFIGS_LEFT_OUT and name not in options.skip_configs}
+    return {
+        name: value
+        for name, value in configs.items()
+        if name not in CONFIGS_LEFT_OUT and name not in options.skip_configs
+    }
 
 
 def shares_of(behind: Mapping[tuple[str, int], int], tasks: int) -> list[list[tuple[str, int]]]:

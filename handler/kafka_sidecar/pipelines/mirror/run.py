@@ -122,8 +122,8 @@ class PartitionState:
         stood = now - self.moved_at
         if self.fenced >= FENCED_ROUNDS:
             self.problem = (
-                f"its producer is fenced again and again: another run of mirror {self.route.mirror.name} works at this partition (stop"
-                " one of them), or its transactions take longer than a minute"
+                f"its producer is fenced again and again: another run of mirror {self.route.mirror.name} works at this "
+                "partition (stop one of them), or its transactions take longer than a minute"
             )
         elif stood <= patience:
             return
@@ -168,7 +168,11 @@ class Mirror:
         """A round of what has work."""
         self._began = self._began or self.clock()
         free = {at: one for at, one in self.partitions.items() if at not in self.held and one.has_work}
-        work = {at: max(1, one.end - one.next_source) for at, one in free.items() if self.options.continuous or not one.is_done}
+        work = {
+            at: max(1, one.end - one.next_source)
+            for at, one in free.items()
+            if self.options.continuous or not one.is_done
+        }
         for outcome in self._round(work) if work else ():
             self.partitions[outcome.topic, outcome.partition].take(outcome, self.clock())
         self._judge()
@@ -202,9 +206,16 @@ class Mirror:
         # Of many partitions each comes to its turn within a few rounds' time.
         seconds = max(1.0, min(options.round_seconds, options.round_seconds * AT_A_TIME / of))
         return Slice(
-            route=state.route, source=options.source, target=options.target, known=state.progress, end=state.end, seconds=seconds,
-            exactly_once=options.exactly_once, accept_loss=options.accept_loss, into_existing=options.into_existing,
-        )  # fmt: skip
+            route=state.route,
+            source=options.source,
+            target=options.target,
+            known=state.progress,
+            end=state.end,
+            seconds=seconds,
+            exactly_once=options.exactly_once,
+            accept_loss=options.accept_loss,
+            into_existing=options.into_existing,
+        )
 
     def _tell(self, seconds: float) -> None:
         states = self.partitions.values()
@@ -231,7 +242,9 @@ class Mirror:
                 if isinstance(error, ConfigError):
                     raise
                 raise CommandFailed(f"the mirror can't begin: {str(error) or type(error).__name__}") from error
-            self.say(f"the clusters can't be looked at: {str(error) or type(error).__name__}")  # slices say how long that lasts
+            self.say(
+                f"the clusters can't be looked at: {str(error) or type(error).__name__}"
+            )  # slices say how long that lasts
             await asyncio.sleep(REST_SECONDS)
 
     async def _read_runs(self, target: KafkaClient) -> Recorded:
@@ -273,14 +286,18 @@ class Mirror:
             await self._see_foreign_records(target, target_state)
 
     def _topics(self, source: ClusterState, target: ClusterState) -> list[str]:
-        """All that is meant has to be there at the beginning. Later one that is away, or was deleted, concerns itself alone."""
+        """All that is meant has to be there at the beginning. Later one that is away, or was deleted, concerns itself
+        alone.
+        """
         options = self.options
         if not self.partitions:
             return matching_topics(options.topics, options.exclude, source)
         there = described_topics(options.topics, options.exclude, source)
         topics = [topic for topic in there if options.prefix + topic not in target.topics.away]
         for topic in {topic for topic, _ in self.partitions}.difference(topics):
-            self._say_once(topic, "the clusters do not describe this topic at the moment, or it was deleted: the others go on")
+            self._say_once(
+                topic, "the clusters do not describe this topic at the moment, or it was deleted: the others go on"
+            )
         for topic in topics:
             self._said.pop((topic, ALL), None)
         return topics
@@ -299,17 +316,20 @@ class Mirror:
             state.moved_at = self.clock()  # patience begins when there is something to copy
         if state.progress is not None and high_watermark < state.progress.next_source:
             state.refusal = (
-                f"the source ends at {high_watermark} and was copied up to {state.progress.next_source}: it has lost records,"
-                " or the topic was made again. Begin with another --name"
+                f"the source ends at {high_watermark} and was copied up to {state.progress.next_source}: it has lost "
+                "records, or the topic was made again. Begin with another --name"
             )
 
     async def _see_foreign_records(self, target: KafkaClient, target_state: ClusterState) -> None:
         """What a task would refuse: a dry run says it before."""
-        new = {at: one for at, one in self.partitions.items() if one.progress is None and not self.options.into_existing}
+        new = {
+            at: one for at, one in self.partitions.items() if one.progress is None and not self.options.into_existing
+        }
         there = {
             at: (one.route.target_topic, at[1])
             for at, one in new.items()
-            if one.route.target_topic in target_state.topics and at[1] < target_state.topics[one.route.target_topic].partitions
+            if one.route.target_topic in target_state.topics
+            and at[1] < target_state.topics[one.route.target_topic].partitions
         }
         ends, _ = await offsets_and_failures(target, there.values(), LATEST)
         for at, target_at in there.items():
@@ -321,9 +341,14 @@ class Mirror:
         name = self.options.prefix + topic
         there = target.topics.get(name)
         route = Route(
-            mirror=self.options.name, topic=topic, target_topic=name, partition=index, source_cluster=source.cluster_id,
-            source_id=source.topics[topic].topic_id, target_id=there.topic_id if there is not None else "",
-        )  # fmt: skip
+            mirror=self.options.name,
+            topic=topic,
+            target_topic=name,
+            partition=index,
+            source_cluster=source.cluster_id,
+            source_id=source.topics[topic].topic_id,
+            target_id=there.topic_id if there is not None else "",
+        )
         found = self.partitions.get(at)
         if found is None:
             found = self.partitions[at] = PartitionState(route, moved_at=self.clock())
@@ -344,7 +369,9 @@ class Mirror:
         configs = await self._configs(source, [one.source for one in lacking.topics]) if lacking.topics else {}
         for one in lacking.topics:
             try:
-                await create_topic(target, one.name, one.partitions, copied_configs(self.options, configs.get(one.source, {})))
+                await create_topic(
+                    target, one.name, one.partitions, copied_configs(self.options, configs.get(one.source, {}))
+                )
                 self.say(f"topic {one.name} was made with {one.partitions} partitions")
                 self.refused.pop(one.source, None)
             except Refused as error:
@@ -375,18 +402,29 @@ def result_of(mirror: Mirror, seconds: float) -> dict[str, Any]:
     """For programs."""
     states = mirror.partitions
     return {
-        "pipeline": "mirror", "name": mirror.options.name.name,
+        "pipeline": "mirror",
+        "name": mirror.options.name.name,
         "delivery": "exactly-once" if mirror.options.exactly_once else "at-least-once",
-        "complete": bool(states) and all(one.is_done and not one.fault for one in states.values()), "seconds": round(seconds, 3),
-        "records": sum(one.records for one in states.values()), "bytes": sum(one.bytes for one in states.values()),
+        "complete": bool(states) and all(one.is_done and not one.fault for one in states.values()),
+        "seconds": round(seconds, 3),
+        "records": sum(one.records for one in states.values()),
+        "bytes": sum(one.bytes for one in states.values()),
         "partitions": [
             {
-                "topic": topic, "target_topic": one.route.target_topic, "partition": index, "next_source": told(one.next_source),
-                "target_end": None if one.progress is None else one.progress.target_end, "behind": one.behind,
-                "unstable": one.unstable, "records": one.records, "bytes": one.bytes,
+                "topic": topic,
+                "target_topic": one.route.target_topic,
+                "partition": index,
+                "next_source": told(one.next_source),
+                "target_end": None if one.progress is None else one.progress.target_end,
+                "behind": one.behind,
+                "unstable": one.unstable,
+                "records": one.records,
+                "bytes": one.bytes,
                 "lost": [[told(begin), told(end)] for begin, end in one.lost],
-                "left_out": list(one.left_out), "repeats": one.repeats, "problem": one.fault,
+                "left_out": list(one.left_out),
+                "repeats": one.repeats,
+                "problem": one.fault,
             }
             for (topic, index), one in sorted(states.items())
         ],
-    }  # fmt: skip
+    }

@@ -1,7 +1,7 @@
 """Rows of entries as the batches that are written, with the places of their records in their spans. Pure.
 
-An entry's batches are passed on as their bytes; small ones are put together again, many entries in one. What is not compressed is now:
-the messages of native producers were, as a whole.
+An entry's batches are passed on as their bytes; small ones are put together again, many entries in one. What is not
+compressed is now: the messages of native producers were, as a whole.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 # Entries are looked at together, so that small ones become one batch.
 CHUNK_BYTES: Final = 1_024 * 1_024
-SCHEMA: Final = "topic string, partition int, ledger bigint, entry bigint, records int, data binary, problem string, is_lasting boolean"
+SCHEMA: Final = (
+    "topic string, partition int, ledger bigint, entry bigint, records int, data binary, problem string, "
+    "is_lasting boolean"
+)
 
 
 _ATTRIBUTES_AT: Final = 21
@@ -93,7 +96,9 @@ class EntryBatches:
     limits: Mapping[str, int]  # by topic, how large a batch the target takes
 
     def __call__(self, rows: Iterator[Row], begin: int, leave_out: LeaveOut) -> Iterator[CopiedBatch]:
-        """From this source number on. CommandFailed at what can't be copied, ConnectionError at what can't be read now."""
+        """From this source number on. CommandFailed at what can't be copied, ConnectionError at what can't be read
+        now.
+        """
         begin_place = record_place(begin)
         if begin_place is None:
             return
@@ -109,7 +114,12 @@ class EntryBatches:
                     raise ConnectionError(row.problem)
                 self._without(row.problem, leave_out)
             elif row.records:
-                chunk.add(number_of(position), row.data, row.records, begin_place.in_entry if position == begin_place.position else 0)
+                chunk.add(
+                    number_of(position),
+                    row.data,
+                    row.records,
+                    begin_place.in_entry if position == begin_place.position else 0,
+                )
             if chunk.size >= CHUNK_BYTES:
                 yield from self._ready(chunk, row.topic, leave_out)
                 chunk = _Chunk()
@@ -142,7 +152,9 @@ class EntryBatches:
                 yield from self._fitting(batch, self.limits[topic], leave_out)
 
     def _fitting(self, batch: CopiedBatch, limit: int, leave_out: LeaveOut) -> Iterator[CopiedBatch]:
-        """The batch as the target takes it: native batches, and messages in chunks, may be larger than Kafka's of this topic."""
+        """The batch as the target takes it: native batches, and messages in chunks, may be larger than Kafka's of this
+        topic.
+        """
         if len(batch.data) <= limit:
             yield batch
         elif batch.record_count > 1:
@@ -150,7 +162,8 @@ class EntryBatches:
                 yield from self._fitting(one, limit, leave_out)
         else:
             text = (
-                f"record {shown(batch.spans[0].source)} takes {len(batch.data)} bytes, and the topic takes {limit}: raise max.message.bytes"
+                f"record {shown(batch.spans[0].source)} takes {len(batch.data)} bytes, and the topic takes {limit}: "
+                "raise max.message.bytes"
             )
             self._without(text, leave_out)
 

@@ -10,14 +10,20 @@ from kafka_sidecar.errors import ConfigError
 from kafka_sidecar.pipelines.mirror.command import LISTS, options_of, say, say_result
 from kafka_sidecar.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, write_result
 
-TEXT: Final = "copy topics that begin with entries from before the index into new ones, in which every record has an offset"
+TEXT: Final = (
+    "copy topics that begin with entries from before the index into new ones, in which every record has an offset"
+)
 _VALUES: Final = (
     ("--name", "NAME", "of the reindex: under it its progress is kept, and it goes on where it was"),
     ("--prefix", "TEXT", "put this before the topics' names in the target"),
     ("--pulsar-url", "URL", "of the Pulsar cluster behind the source, as pulsar://broker:6650"),
     ("--pulsar-admin-url", "URL", "its admin address, as http://broker:8080"),
     ("--listener-name", "NAME", "the advertised listener to ask the brokers for"),
-    ("--namespace", "TENANT/NAMESPACE", "of topics without one in their name, as the sidecar has it (default: public/default)"),
+    (
+        "--namespace",
+        "TENANT/NAMESPACE",
+        "of topics without one in their name, as the sidecar has it (default: public/default)",
+    ),
 )
 _FLAGS: Final = (
     ("--continuous", "go on copying what is written, until it is stopped"),
@@ -38,7 +44,10 @@ def run(settings: Settings) -> int:
     options = options_of(settings, "reindex")
     for name in ("pulsar_url", "pulsar_admin_url"):
         if not settings.text(name):
-            raise ConfigError(f"--{name.replace('_', '-')}: say where Pulsar is; Kafka's protocol does not reach entries without an index")
+            raise ConfigError(
+                f"--{name.replace('_', '-')}: say where Pulsar is; Kafka's protocol does not reach entries without an "
+                "index"
+            )
     import pyarrow  # noqa: F401  # its lack is said before anything is done
 
     namespace = settings.text("namespace", "public/default")
@@ -50,21 +59,27 @@ def run(settings: Settings) -> int:
 
     began = time.monotonic()
     pulsar = PulsarSource(
-        url=settings.text("pulsar_url"), admin_url=settings.text("pulsar_admin_url"), listener_name=settings.text("listener_name"),
+        url=settings.text("pulsar_url"),
+        admin_url=settings.text("pulsar_admin_url"),
+        listener_name=settings.text("listener_name"),
         namespace=namespace,
-    )  # fmt: skip
+    )
     reindex = Reindex(Mirror(None, options, say), pulsar, say)
     reindex.reach()  # before a topic is made
     reindex.look()  # what is wrong is said before Spark starts
     for topic, index in sorted(reindex.has_none_left):
         say(f"{topic}-{index}: every entry that is left to copy has an index")
     for (topic, index), head in sorted(reindex.heads.items()):
-        behind = "nothing has an index yet" if head.first_offset is None else f"offset {head.first_offset} is behind them"
+        behind = (
+            "nothing has an index yet" if head.first_offset is None else f"offset {head.first_offset} is behind them"
+        )
         say(f"{topic}-{index}: {head.entries} entries without an index, {head.first} to {head.last}; {behind}")
     if not options.dry_run:
         from kafka_sidecar.pipelines.session import spark_session
 
-        spark = spark_session("reindex", settings.text("master", LOCAL), settings.texts("conf"), refuses_speculation=True)
+        spark = spark_session(
+            "reindex", settings.text("master", LOCAL), settings.texts("conf"), refuses_speculation=True
+        )
         try:
             reindex.run(spark)
         except KeyboardInterrupt:

@@ -1,7 +1,8 @@
-"""Spark's data source for a log that Kafka clients can't read: pieces of it, by Pulsar's positions, read on the executors.
+"""Spark's data source for a log that Kafka clients can't read: pieces of it, by Pulsar's positions, read on the
+executors.
 
-A row is an entry, with its record batches as they would be served. Each piece has a row for its last entry, whatever came of it: with that
-row its reader knows that there is no more.
+A row is an entry, with its record batches as they would be served. Each piece has a row for its last entry, whatever
+came of it: with that row its reader knows that there is no more.
 """
 
 from __future__ import annotations
@@ -38,10 +39,18 @@ RETRY_SECONDS: Final = 0.5
 AHEAD_BYTES: Final = 8 * 1_024 * 1_024
 MOST_PERMITS: Final = 1_000
 
-_ARROW: Final = pyarrow.schema((
-    ("topic", pyarrow.string()), ("partition", pyarrow.int32()), ("ledger", pyarrow.int64()), ("entry", pyarrow.int64()),
-    ("records", pyarrow.int32()), ("data", pyarrow.binary()), ("problem", pyarrow.string()), ("is_lasting", pyarrow.bool_()),
-))  # fmt: skip
+_ARROW: Final = pyarrow.schema(
+    (
+        ("topic", pyarrow.string()),
+        ("partition", pyarrow.int32()),
+        ("ledger", pyarrow.int64()),
+        ("entry", pyarrow.int64()),
+        ("records", pyarrow.int32()),
+        ("data", pyarrow.binary()),
+        ("problem", pyarrow.string()),
+        ("is_lasting", pyarrow.bool_()),
+    )
+)
 
 
 class EntryRow(NamedTuple):
@@ -85,7 +94,10 @@ class _Reader(DataSourceReader):
         with asyncio.Runner() as runner:
             try:
                 while found := runner.run(_some(rows)):
-                    columns = [pyarrow.array(column, field.type) for column, field in zip(zip(*found, strict=True), _ARROW, strict=True)]
+                    columns = [
+                        pyarrow.array(column, field.type)
+                        for column, field in zip(zip(*found, strict=True), _ARROW, strict=True)
+                    ]
                     yield pyarrow.RecordBatch.from_arrays(columns, schema=_ARROW)
             finally:
                 runner.run(rows.aclose())
@@ -140,7 +152,9 @@ async def rows_of(log: EntryLog, piece: Piece, first: int) -> AsyncGenerator[Ent
     if any(one.ledger == piece.ledger for one in (await log.stats()).ledgers):
         yield end
     else:
-        text = f"entries {piece.ledger}:{expected} to {piece.ledger}:{piece.last} were removed before they could be read"
+        text = (
+            f"entries {piece.ledger}:{expected} to {piece.ledger}:{piece.last} were removed before they could be read"
+        )
         yield end._replace(problem=text, is_lasting=True)
 
 
@@ -160,7 +174,9 @@ async def _understood(log: EntryLog, piece: Piece, raw: RawEntry) -> EntryRow:
         if content.lacks_chunks:
             whole = await read_chunked(log, raw)
             if whole is None:
-                return row._replace(problem=f"the message whose last part is entry {raw.position} lacks others", is_lasting=True)
+                return row._replace(
+                    problem=f"the message whose last part is entry {raw.position} lacks others", is_lasting=True
+                )
             data = whole
     except PulsarError:
         raise
@@ -169,6 +185,8 @@ async def _understood(log: EntryLog, piece: Piece, raw: RawEntry) -> EntryRow:
     except Exception as error:  # anybody may have written it, and anything may be wrong with it
         return row._replace(problem=f"entry {raw.position} can't be read: {error}", is_lasting=True)
     if any(header.attributes & TRANSACTIONAL and not header.attributes & CONTROL for header, _ in content.batches):
-        text = f"entry {raw.position} is of a Kafka transaction: without an index nobody can tell whether it was committed"
+        text = (
+            f"entry {raw.position} is of a Kafka transaction: without an index nobody can tell whether it was committed"
+        )
         return row._replace(problem=text, is_lasting=True)
     return row._replace(records=content.offset_count if data else 0, data=data)

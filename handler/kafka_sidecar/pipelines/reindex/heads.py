@@ -32,7 +32,9 @@ class Head:
     stats: LogStats
     first: Position
     last: Position
-    first_offset: int | None  # of the record behind it; None where nothing has an index yet, and more without one may come
+    first_offset: (
+        int | None
+    )  # of the record behind it; None where nothing has an index yet, and more without one may come
 
     @property
     def entries(self) -> int:

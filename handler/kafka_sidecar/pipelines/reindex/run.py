@@ -72,10 +72,14 @@ class Reindex:
             async with opened(self.pulsar) as source:
                 await source.reach()
         except PulsarError as error:
-            raise CommandFailed(f"Pulsar can't be asked: {error}. Check --pulsar-url, --pulsar-admin-url and --namespace") from error
+            raise CommandFailed(
+                f"Pulsar can't be asked: {error}. Check --pulsar-url, --pulsar-admin-url and --namespace"
+            ) from error
 
     def look(self) -> None:
-        """Topics that the target lacks are made; a partition is the mirror's when nothing without an index is left of it."""
+        """Topics that the target lacks are made; a partition is the mirror's when nothing without an index is left of
+        it.
+        """
         asyncio.run(self.mirror.look())
         asyncio.run(self._look())
         self.mirror.held = self.mirror.partitions.keys() - self.has_none_left
@@ -117,7 +121,9 @@ class Reindex:
         if progress is not None and place is None:
             assert self.mirror.recorded is not None
             if head is not None and at not in self.mirror.recorded.with_places:
-                state.refusal = "a mirror of this name has copied it without what has no index: begin with another --name"
+                state.refusal = (
+                    "a mirror of this name has copied it without what has no index: begin with another --name"
+                )
             else:
                 self.has_none_left.add(at)
         elif progress is not None and place is not None and (head is None or place.position.ledger < head.first.ledger):
@@ -126,14 +132,16 @@ class Reindex:
             self.has_none_left.add(at)
         if head is not None and at not in self.has_none_left and not state.refusal:
             self.heads[at] = head
-            state.is_drained = head.first_offset is None and state.place is not None and state.place.position > head.last
+            state.is_drained = (
+                head.first_offset is None and state.place is not None and state.place.position > head.last
+            )
 
     def _go_on_without(self, at: Partition, state: PartitionState, progress: Progress, head: Head | None) -> None:
         behind = state.first if head is None else number_of(head.first)
         if not self.mirror.options.accept_loss:
             state.refusal = (
-                f"entries from {state.place} on may have been removed before they were copied: the log begins behind them."
-                " Go on with --accept-loss"
+                f"entries from {state.place} on may have been removed before they were copied: the log begins behind "
+                "them. Go on with --accept-loss"
             )
             return
         state.lost = (*state.lost, (progress.next_source, behind))
@@ -192,12 +200,18 @@ class Reindex:
         if not names:
             return
         try:
-            found = await asked(self.mirror.options.target, CLIENT_ID, lambda kafka: max_message_bytes(kafka, sorted(names.values())))
+            found = await asked(
+                self.mirror.options.target, CLIENT_ID, lambda kafka: max_message_bytes(kafka, sorted(names.values()))
+            )
         except (Refused, *TRANSIENT) as error:
-            raise CommandFailed(f"the target does not say how large a record may be: {str(error) or type(error).__name__}") from error
+            raise CommandFailed(
+                f"the target does not say how large a record may be: {str(error) or type(error).__name__}"
+            ) from error
         for topic, name in names.items():
             if name not in found:
-                raise CommandFailed(f"the target does not say how large a record of topic {name} may be (max.message.bytes)")
+                raise CommandFailed(
+                    f"the target does not say how large a record of topic {name} may be (max.message.bytes)"
+                )
             self._limits[topic] = found[name]
 
     def _written(self, spark: SparkSession, pieces: list[Piece], goals: dict[Partition, Goal]) -> list[Outcome]:
@@ -205,19 +219,30 @@ class Reindex:
 
         options = self.mirror.options
         write = WritingTask(
-            target=options.target, client_id=CLIENT_ID, into_existing=options.into_existing, goals=goals,
+            target=options.target,
+            client_id=CLIENT_ID,
+            into_existing=options.into_existing,
+            goals=goals,
             batches_of=EntryBatches(options.accept_loss, self._limits),
-        )  # fmt: skip
+        )
         spark.dataSource.register(LogEntries)
         rows = spark.read.format(FORMAT).options(**options_of(self.pulsar, pieces)).load()
         parts = min(len(goals), max(1, spark.sparkContext.defaultParallelism))
-        ordered = rows.repartition(parts, "topic", "partition").sortWithinPartitions("topic", "partition", "ledger", "entry")
+        ordered = rows.repartition(parts, "topic", "partition").sortWithinPartitions(
+            "topic", "partition", "ledger", "entry"
+        )
         return list(ordered.rdd.mapPartitions(write).collect())
 
     def _tell(self) -> None:
         states = {at: self._state(at) for at in self.heads}
         open_ = {at: one for at, one in states.items() if one.progress is None or one.place is not None}
         left = sum(size for at, one in open_.items() for *_, size in rest_of(self.heads[at], one.place))
-        records, troubles = sum(one.records for one in states.values()), {one.trouble for one in states.values() if one.trouble}
-        text = f"{len(open_)} partitions have entries without an index to copy, about {left / 1e6:.0f} MB; {records} records copied"
+        records, troubles = (
+            sum(one.records for one in states.values()),
+            {one.trouble for one in states.values() if one.trouble},
+        )
+        text = (
+            f"{len(open_)} partitions have entries without an index to copy, about {left / 1e6:.0f} MB; {records} "
+            "records copied"
+        )
         self.say(text + (f"; trying again: {sorted(troubles)[0]}" if troubles else ""))

@@ -1,4 +1,6 @@
-"""The Pulsar cluster that entries without an index are read from: neither Kafka's protocol nor an offset leads to them."""
+"""The Pulsar cluster that entries without an index are read from: neither Kafka's protocol nor an offset leads to
+them.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,8 @@ class OpenedSource:
         if found == topic_id:
             return ""
         return (
-            f"topic {topic} of the source is not the one that Pulsar has: --source must be a sidecar of this cluster, and --pulsar-url,"
-            " --pulsar-admin-url and --namespace as in its config"
+            f"topic {topic} of the source is not the one that Pulsar has: --source must be a sidecar of this cluster, "
+            "and --pulsar-url, --pulsar-admin-url and --namespace as in its config"
         )
 
     def _name(self, topic: str) -> TopicName:

@@ -25,7 +25,7 @@ __all__ = [
     "names_a_subscription",
     "persistence_quorums",
     "retention",
-]  # fmt: skip
+]
 
 
 class PulsarAdmin:

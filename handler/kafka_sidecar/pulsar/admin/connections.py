@@ -113,7 +113,12 @@ class _Channel(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_open = False
-        if exc is None and self._has_headers and "content-length" not in self._headers and "transfer-encoding" not in self._headers:
+        if (
+            exc is None
+            and self._has_headers
+            and "content-length" not in self._headers
+            and "transfer-encoding" not in self._headers
+        ):
             self.on_message_complete()  # its end is that of the connection
             return
         kind = NoAnswer if self._is_begun else _Closed
@@ -212,7 +217,9 @@ class HttpConnections:
         tls = self._tls if origin.scheme == "https" else None
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                _, channel = await asyncio.get_running_loop().create_connection(_Channel, origin.host, origin.port, ssl=tls)
+                _, channel = await asyncio.get_running_loop().create_connection(
+                    _Channel, origin.host, origin.port, ssl=tls
+                )
         except (OSError, TimeoutError) as error:
             raise NotConnected(str(error) or "no connection in time") from error
         return channel

@@ -18,7 +18,8 @@ T = TypeVar("T")
 _CLUSTERS: Final = "/admin/v2/clusters"
 # One leads to the owner of a topic; more come while topics move.
 MAX_REDIRECTS: Final = 5
-# "Can't find owner for topic", "Failed to find ownership for": what all versions answer while a topic moves to another broker.
+# "Can't find owner for topic", "Failed to find ownership for": what all versions answer while a topic moves to another
+# broker.
 _NO_OWNER: Final = re.compile(r"\bowner(ship)?\b")
 
 
@@ -49,7 +50,13 @@ class AdminHttp:
         self._connections.close()
 
     async def call(
-        self, method: str, path: str, *, body: object = None, params: dict[str, str] | None = None, content_type: str = JSON
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        params: dict[str, str] | None = None,
+        content_type: str = JSON,
     ) -> Response:
         """One call to whichever broker answers, redirects followed; raises the exception that fits the status."""
         failure: Unavailable | None = None
@@ -64,7 +71,9 @@ class AdminHttp:
         assert failure is not None
         raise failure
 
-    async def _call_at(self, base: str, method: str, path: str, body: object, params: dict[str, str] | None, content_type: str) -> Response:
+    async def _call_at(
+        self, base: str, method: str, path: str, body: object, params: dict[str, str] | None, content_type: str
+    ) -> Response:
         url = f"{base}{path}?{urlencode(params)}" if params else base + path
         encoded = None if body is None else json.dumps(body).encode()
         for _ in range(MAX_REDIRECTS):
@@ -87,9 +96,10 @@ class AdminHttp:
         raise Unavailable(f"{method} {path} was redirected {MAX_REDIRECTS} times")
 
     async def _check_broker_behind(self, url: str, question: str) -> None:
-        """Raises Unavailable if a 404 comes from no working broker. A broker that has just started may answer 404 to every question, and so
-        may an ingress without brokers. Clients would drop existing topics then, and sidecars would forget what they have stored. A working
-        broker lists its clusters, so that list is asked for behind each 404.
+        """Raises Unavailable if a 404 comes from no working broker. A broker that has just started may answer 404 to
+        every question, and so may an ingress without brokers. Clients would drop existing topics then, and sidecars
+        would forget what they have stored. A working broker lists its clusters, so that list is asked for behind each
+        404.
 
         An ingress may send the second question to another broker. Then the list proves nothing of the first one.
         """
@@ -99,7 +109,9 @@ class AdminHttp:
             if answer.status == 200:
                 texts(answer.json())
         except (NotConnected, NoAnswer, ValueError, TypeError) as error:
-            raise _NotReached(f"{question}: 404, and then of {_CLUSTERS}: {str(error) or 'nothing that a broker says'}") from error
+            raise _NotReached(
+                f"{question}: 404, and then of {_CLUSTERS}: {str(error) or 'nothing that a broker says'}"
+            ) from error
         if answer.status not in (200, 401, 403):  # 401 and 403: a broker answers, and this role may not list them
             raise _NotReached(f"{question}: 404, and {answer.status} to {_CLUSTERS}, which each broker knows")
 
@@ -109,12 +121,16 @@ class AdminHttp:
         try:
             return read(response.json())
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise Unavailable(f"GET {path}: the answer is not that of a broker: {_reason(response) or type(error).__name__}") from error
+            raise Unavailable(
+                f"GET {path}: the answer is not that of a broker: {_reason(response) or type(error).__name__}"
+            ) from error
 
 
 def _checked(method: str, url: str, response: Response) -> Response:
     status = response.status
-    if status < 300 and "html" in response.headers.get("content-type", ""):  # a proxy's page; brokers answer JSON or nothing
+    if status < 300 and "html" in response.headers.get(
+        "content-type", ""
+    ):  # a proxy's page; brokers answer JSON or nothing
         raise Unavailable(f"{method} {urlsplit(url).path}: the answer is not that of a broker: {_reason(response)}")
     if status < 300:
         return response

@@ -29,7 +29,9 @@ class PolicyAdmin:
         return await self._get(topic, "retention", retention)
 
     async def set_retention(self, topic: str, minutes: int, megabytes: int) -> None:
-        await self._call("POST", topic, "retention", {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes})
+        await self._call(
+            "POST", topic, "retention", {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}
+        )
 
     async def remove_retention(self, topic: str) -> None:
         await self._call("DELETE", topic, "retention")

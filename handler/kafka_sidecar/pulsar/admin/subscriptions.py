@@ -36,12 +36,22 @@ class SubscriptionAdmin:
 
     async def create(self, partition: str, name: str) -> None:
         """A durable subscription at the beginning; AlreadyExists where there is one."""
-        earliest = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1}  # the word alone is known to later brokers only
+        earliest = {
+            "ledgerId": -1,
+            "entryId": -1,
+            "partitionIndex": -1,
+        }  # the word alone is known to later brokers only
         await self._http.call("PUT", _subscription(partition, name), body=earliest)
 
     async def reset_cursor(self, partition: str, name: str, next_entry: Position) -> None:
         """Let a subscription go on with `next_entry`: what is before counts as acknowledged."""
-        place = {"ledgerId": next_entry.ledger, "entryId": next_entry.entry, "partitionIndex": -1, "batchIndex": -1, "excluded": False}
+        place = {
+            "ledgerId": next_entry.ledger,
+            "entryId": next_entry.entry,
+            "partitionIndex": -1,
+            "batchIndex": -1,
+            "excluded": False,
+        }
         await self._http.call("POST", _subscription(partition, name) + "/resetcursor", body=place)
 
     async def delete(self, partition: str, name: str) -> None:
@@ -49,7 +59,9 @@ class SubscriptionAdmin:
         await self._http.call("DELETE", _subscription(partition, name))
 
     async def acknowledged(self, partition: str, name: str) -> Position | None:
-        """The entry up to which a durable subscription has acknowledged all; None where there is no such subscription."""
+        """The entry up to which a durable subscription has acknowledged all; None where there is no such
+        subscription.
+        """
         return await self._http.get(path_of(partition) + "/internalStats", partial(mark_delete_position, name))
 
 

@@ -70,14 +70,20 @@ class TopicAdmin:
         """How many partitions `topic` has, 0 for none; TopicMissing when it is not there."""
         return (await self.describe(topic)).partitions
 
-    async def create_topic(self, topic: str, partitions: int, properties: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Make a partitioned topic. Refused where it is to have properties and the broker is too old for them (2.10)."""
+    async def create_topic(
+        self, topic: str, partitions: int, properties: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Make a partitioned topic. Refused where it is to have properties and the broker is too old for them
+        (2.10).
+        """
         if properties:
             body = {"partitions": partitions, "properties": dict(properties)}
             try:
                 await self._http.call("PUT", path_of(topic) + "/partitions", body=body, content_type=_TOPIC_METADATA)
             except Refused as error:
-                if ": 415 " in str(error) or "Cannot deserialize" in str(error):  # 2.9 reads a number, whatever the header says
+                if ": 415 " in str(error) or "Cannot deserialize" in str(
+                    error
+                ):  # 2.9 reads a number, whatever the header says
                     raise Refused("this Pulsar keeps no properties of topics: it must be 2.10 or later") from error
                 raise
         else:
@@ -101,7 +107,9 @@ class TopicAdmin:
 
     async def delete_topic(self, topic: str, *, partitioned: bool) -> None:
         # Forced: the sidecar's own readers are subscriptions, and a Kafka topic goes with its consumers connected.
-        await self._http.call("DELETE", path_of(topic) + ("/partitions" if partitioned else ""), params={"force": "true"})
+        await self._http.call(
+            "DELETE", path_of(topic) + ("/partitions" if partitioned else ""), params={"force": "true"}
+        )
 
     async def delete_unused_topic(self, topic: str) -> None:
         """A partitioned one. Refused while somebody is connected to write or read it."""
@@ -115,7 +123,9 @@ class TopicAdmin:
         return await self._http.get(path_of(partition) + "/internalStats", _log_stats)
 
     async def index_property(self, partition: str) -> int | None:
-        """The last index as the ledgers' metadata has it: older than the last entry, and left when all entries are gone."""
+        """The last index as the ledgers' metadata has it: older than the last entry, and left when all entries are
+        gone.
+        """
         return await self._http.get(path_of(partition) + "/internal-info", _index_property)
 
     async def find_index(self, partition: str, index: int) -> Position | None:
@@ -131,7 +141,9 @@ class TopicAdmin:
         return found or BEFORE_FIRST
 
     async def find_time(self, partition: str, timestamp: int) -> Position | None:
-        """The first entry whose broker timestamp is at or after `timestamp` milliseconds; the place behind the last where none is."""
+        """The first entry whose broker timestamp is at or after `timestamp` milliseconds; the place behind the last
+        where none is.
+        """
         try:
             return await self._http.get(f"{path_of(partition)}/messageid/{timestamp}", _position)
         except TopicMissing:
@@ -186,7 +198,10 @@ def _changing_properties() -> Iterator[None]:
         yield
     except (Refused, TopicMissing) as error:
         if re.search(": 40[45] ", str(error)):
-            text = "this Pulsar can't change the properties of a topic: it must be 3.0 or later, or the topic be made with this config"
+            text = (
+                "this Pulsar can't change the properties of a topic: it must be 3.0 or later, or the topic be made "
+                "with this config"
+            )
             raise Refused(text) from error
         raise
 
@@ -201,7 +216,11 @@ def _texts_by_name(found: Any) -> dict[str, str]:
 
 def _by_partition(found: Any) -> dict[int, dict[str, Any]]:
     # While brokers stop, the topic itself may stand among them.
-    return {split[1]: mapping(stats) for name, stats in found["partitions"].items() if (split := split_partition_name(name)) is not None}
+    return {
+        split[1]: mapping(stats)
+        for name, stats in found["partitions"].items()
+        if (split := split_partition_name(name)) is not None
+    }
 
 
 def _compacted_ledger(stats: Any) -> int:
@@ -213,9 +232,13 @@ def _compaction_stats(stats: Any) -> CompactionStats:
     entries, size = int(compacted.get("entries", 0)), int(compacted.get("size", 0))  # -1 where there is no such ledger
     properties = stats.get("cursors", {}).get(COMPACTION, {}).get("properties") or {}
     return CompactionStats(
-        _log_stats(stats), mark_delete_position(COMPACTION, stats), _compacted_ledger(stats),
-        int(properties.get("CompactedTopicLedger", -1)), max(0, entries), max(0, size),
-    )  # fmt: skip
+        _log_stats(stats),
+        mark_delete_position(COMPACTION, stats),
+        _compacted_ledger(stats),
+        int(properties.get("CompactedTopicLedger", -1)),
+        max(0, entries),
+        max(0, size),
+    )
 
 
 def _position(found: dict[str, Any]) -> Position | None:
@@ -224,14 +247,17 @@ def _position(found: dict[str, Any]) -> Position | None:
 
 
 def _log_stats(internal: dict[str, Any]) -> LogStats:
-    # The open ledger shows 0 entries in the list; its count is currentLedgerEntries. That is 0 where none is open, as in a terminated
-    # topic that a broker has loaded again. The list is not sorted when some of it is offloaded.
+    # The open ledger shows 0 entries in the list; its count is currentLedgerEntries. That is 0 where none is open, as
+    # in a terminated topic that a broker has loaded again. The list is not sorted when some of it is offloaded.
     known = sorted(internal["ledgers"], key=lambda ledger: int(ledger["ledgerId"]))
     ledgers, empty = [], None
     for place, ledger in enumerate(known):
         entries, size = int(ledger["entries"]), int(ledger["size"])
         if place == len(known) - 1:
-            entries, size = max(entries, int(internal["currentLedgerEntries"])), max(size, int(internal["currentLedgerSize"]))
+            entries, size = (
+                max(entries, int(internal["currentLedgerEntries"])),
+                max(size, int(internal["currentLedgerSize"])),
+            )
         if entries > 0:
             ledgers.append(LedgerInfo(int(ledger["ledgerId"]), entries, size, ledger.get("offloaded") is True))
         elif place == len(known) - 1:

@@ -1,4 +1,6 @@
-"""Format pulsar: what a Kafka producer wrote comes back to a Kafka consumer, whatever was in it, and natives see messages."""
+"""Format pulsar: what a Kafka producer wrote comes back to a Kafka consumer, whatever was in it, and natives see
+messages.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +33,25 @@ class Record(NamedTuple):
 BYTES = st.one_of(st.none(), st.binary(max_size=20), st.text(max_size=10).map(str.encode))
 NAMES = st.one_of(st.text(max_size=8), st.sampled_from(["a", "a", "kafka.headers", ""]))
 RECORDS = st.builds(
-    Record, BYTES, BYTES, st.one_of(st.integers(-1, 5), st.integers(0, 2**45)), st.lists(st.tuples(NAMES, BYTES), max_size=4)
+    Record,
+    BYTES,
+    BYTES,
+    st.one_of(st.integers(-1, 5), st.integers(0, 2**45)),
+    st.lists(st.tuples(NAMES, BYTES), max_size=4),
 )
 
 
 def produced(records: list[Record], codec: int = 0, producer: tuple[int, int, int] = (-1, -1, -1)) -> bytes:
     producer_id, epoch, sequence = producer
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=codec, is_transactional=0, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence,
+        magic=2,
+        compression_type=codec,
+        is_transactional=0,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
         batch_size=2**30,
-    )  # fmt: skip
+    )
     for number, record in enumerate(records):
         builder.append(number, record.timestamp + 1, record.key, record.value, record.headers)
     return with_earlier_timestamps(bytes(builder.build()), 1)  # the builder can't begin with −1
@@ -52,7 +63,9 @@ def encoded_as_it_comes(data: bytes | bytearray) -> EncodedEntry:
 
 def stored(encoded: EncodedEntry) -> RawEntry:
     metadata = MessageMetadata(producer_name=b"kafka-sidecar-x", sequence_id=3, publish_time=77)
-    return RawEntry(Position(1, 0), 99, 1_000, metadata.SerializeToString() + encoded.fields, memoryview(bytes(encoded.payload)))
+    return RawEntry(
+        Position(1, 0), 99, 1_000, metadata.SerializeToString() + encoded.fields, memoryview(bytes(encoded.payload))
+    )
 
 
 def records_of(data: bytes | bytearray) -> list[Record]:
@@ -77,11 +90,26 @@ def test_every_record_comes_back_as_it_was(records: list[Record], codec: int, pr
     assert records_of(content.data) == records
     (header, _) = content.batches[0]
     before = read_header(data)
-    for name in ("producer_id", "producer_epoch", "base_sequence", "record_count", "last_offset_delta", "max_timestamp"):
+    for name in (
+        "producer_id",
+        "producer_epoch",
+        "base_sequence",
+        "record_count",
+        "last_offset_delta",
+        "max_timestamp",
+    ):
         assert getattr(header, name) == getattr(before, name), name
     assert content.offset_count == len(records)
     ((light, _),) = read_headers(stored(encoded)).batches
-    for name in ("producer_id", "producer_epoch", "base_sequence", "record_count", "last_offset_delta", "max_timestamp", "last_sequence"):
+    for name in (
+        "producer_id",
+        "producer_epoch",
+        "base_sequence",
+        "record_count",
+        "last_offset_delta",
+        "max_timestamp",
+        "last_sequence",
+    ):
         assert getattr(light, name) == getattr(header, name), name
 
 

@@ -1,5 +1,5 @@
-"""How the records of Kafka's producers are stored. A topic says in which format new entries are written (`entry.format`). Each entry
-says in which format it was written, so both may follow each other in one log.
+"""How the records of Kafka's producers are stored. A topic says in which format new entries are written
+(`entry.format`). Each entry says in which format it was written, so both may follow each other in one log.
 
 entry_format  what a format has to do
 kafka         record batches as their producers sent them

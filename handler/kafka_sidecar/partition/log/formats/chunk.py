@@ -1,7 +1,8 @@
-"""A part of a native message that was too large for one entry (PIP-37). Each part takes one offset; the message is a record at the last.
+"""A part of a native message that was too large for one entry (PIP-37). Each part takes one offset; the message is a
+record at the last.
 
-An entry alone does not hold the message: what `decode` gives for the last part has no value. `read/chunked_messages` puts the
-parts together.
+An entry alone does not hold the message: what `decode` gives for the last part has no value. `read/chunked_messages`
+puts the parts together.
 """
 
 from __future__ import annotations

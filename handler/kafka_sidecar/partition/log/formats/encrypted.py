@@ -1,4 +1,5 @@
-"""What a native producer has encrypted: given to Kafka clients as it is stored, for only its own consumers have the key.
+"""What a native producer has encrypted: given to Kafka clients as it is stored, for only its own consumers have the
+key.
 
 An entry becomes one record at its last offset. Headers name the encryption; with `pulsar.metadata`, the entry's whole
 MessageMetadata, a consumer with the key can decrypt the value.
@@ -31,7 +32,13 @@ class EncryptedFormat:
         if metadata.num_chunks_from_msg > 1:  # each chunk is encrypted by itself
             headers.append((CHUNK_HEADER, b"%d/%d" % (metadata.chunk_id, metadata.num_chunks_from_msg)))
         headers.append((METADATA_HEADER, metadata.SerializePartialToString()))
-        return one_record(metadata, metadata.num_messages_in_batch - 1, key_of(metadata), bytes(payload), headers + origin_of(metadata))
+        return one_record(
+            metadata,
+            metadata.num_messages_in_batch - 1,
+            key_of(metadata),
+            bytes(payload),
+            headers + origin_of(metadata),
+        )
 
 
 ENCRYPTED: Final = EncryptedFormat()

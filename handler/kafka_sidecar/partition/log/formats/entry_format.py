@@ -49,7 +49,7 @@ class EntryFormat(StoredFormat, Protocol):
     def encode(self, data: bytes | bytearray, codec: int | None, *, log_append_time: bool) -> EncodedEntry:
         """The entry for a batch that `read_produced` has taken. What it gives, `decode` can read.
 
-        `codec`: Kafka's number of the compression to use, None for the producer's. BatchMalformed or BatchInvalid where the
-        records are not what the batch says, RecordsTooLarge where there are too many.
+        `codec`: Kafka's number of the compression to use, None for the producer's. BatchMalformed or BatchInvalid where
+        the records are not what the batch says, RecordsTooLarge where there are too many.
         """
         ...

@@ -1,7 +1,7 @@
 """Format kafka: the payload is record batches as their producers sent them, one or several.
 
-What is set on an entry, the property `entry.format=kafka`, is Kafka-on-Pulsar's, so that both read each other's. A native consumer
-sees one message.
+What is set on an entry, the property `entry.format=kafka`, is Kafka-on-Pulsar's, so that both read each other's. A
+native consumer sees one message.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class KafkaFormat:
         return [header for header, _ in split_batches(payload)]
 
     def decode(self, _: MessageMetadata, payload: memoryview) -> bytearray:
-        # A copy: the view would keep the whole network chunk alive for as long as this is cached. It gets its offsets in place.
+        # A copy: the view would keep the whole network chunk alive for as long as this is cached. It gets its offsets
+        # in place.
         return bytearray(payload)
 
 

@@ -1,17 +1,20 @@
-"""Format pulsar: a record is a message of an ordinary Pulsar batch, so that native consumers see what Kafka's producers write.
+"""Format pulsar: a record is a message of an ordinary Pulsar batch, so that native consumers see what Kafka's producers
+write.
 
 record        message
 key           partition key, in base64 (and marked so) where it is no UTF-8; none for null
 value         payload; marked null_value for null
 timestamp     event time
-headers       properties, where they are text and no name stands twice; else those that are, and `kafka.headers` has all of them
+headers       properties, where they are text and no name stands twice; else those that are, and `kafka.headers` has all
+              of them
 compression   the same codec, over the whole batch, as Pulsar does it
 
-Properties of the entry itself, which clients of a batch do not see, say what else a Kafka consumer is to get back (`kafka.batch`):
-producer id, epoch, base sequence, the greatest timestamp, so that a fold need not open the records, whether their time is the
-broker's, and whether they are of a transaction. Whatever has none was written by somebody else: every native message, single or
-batched, is read here. Its key may be an ordering key, its time is the publish time where it has no event time, and headers are its
-properties. Two more headers say what else Pulsar knows of it: the version of its schema, and the cluster from which it was replicated.
+Properties of the entry itself, which clients of a batch do not see, say what else a Kafka consumer is to get back
+(`kafka.batch`): producer id, epoch, base sequence, the greatest timestamp, so that a fold need not open the records,
+whether their time is the broker's, and whether they are of a transaction. Whatever has none was written by somebody
+else: every native message, single or batched, is read here. Its key may be an ordering key, its time is the publish
+time where it has no event time, and headers are its properties. Two more headers say what else Pulsar knows of it: the
+version of its schema, and the cluster from which it was replicated.
 """
 
 from __future__ import annotations
@@ -66,7 +69,8 @@ class _Facts(NamedTuple):
 
 
 _NO_FACTS: Final = _Facts(-1, -1, -1, -1)
-# Of each fact, the least and the greatest that a batch can have. −1 says that it has none, but sidecars of 0.2 took lesser ids as well.
+# Of each fact, the least and the greatest that a batch can have. −1 says that it has none, but sidecars of 0.2 took
+# lesser ids as well.
 _RANGES: Final = ((-(2**63), 2**63 - 1), (-1, 2**15 - 1), (-1, 2**31 - 1), (-1, _MAX_TIMESTAMP), (0, 2**15 - 1))
 
 Headers = list[tuple[str, bytes | None]]
@@ -81,14 +85,20 @@ class PulsarFormat:
             header, plain = open_batch(data)
             messages, max_timestamp = _messages(plain, header.record_count)
         compression = _COMPRESSION[header.attributes & CODEC_MASK if codec is None else codec]
-        metadata = MessageMetadata(num_messages_in_batch=header.record_count, compression=compression, uncompressed_size=len(messages))
+        metadata = MessageMetadata(
+            num_messages_in_batch=header.record_count, compression=compression, uncompressed_size=len(messages)
+        )
         metadata.properties.add(key=FORMAT_PROPERTY, value=self.name.encode())
-        producer = (header.producer_id, header.producer_epoch, header.base_sequence) if header.has_producer else _NO_FACTS[:3]
+        producer = (
+            (header.producer_id, header.producer_epoch, header.base_sequence) if header.has_producer else _NO_FACTS[:3]
+        )
         facts = b"%d %d %d %d" % (*producer, max_timestamp)
         attributes = header.attributes & TRANSACTIONAL | (LOG_APPEND_TIME if log_append_time else 0)
         metadata.properties.add(key=BATCH_PROPERTY, value=facts + b" %d" % attributes if attributes else facts)
         batch = data if max_timestamp == header.max_timestamp else with_max_timestamp(data, max_timestamp)
-        return EncodedEntry(metadata.SerializePartialToString(), compress(compression, messages), max_timestamp, batch, log_append_time)
+        return EncodedEntry(
+            metadata.SerializePartialToString(), compress(compression, messages), max_timestamp, batch, log_append_time
+        )
 
     def headers(self, metadata: MessageMetadata, payload: memoryview) -> list[BatchHeader]:
         facts = _facts(metadata)
@@ -96,7 +106,11 @@ class PulsarFormat:
         if facts is None:  # the greatest time of native messages stands in each of them
             facts = _NO_FACTS._replace(max_timestamp=_greatest_time(metadata, payload))
         producer_id, epoch, sequence, max_timestamp, attributes = facts
-        return [BatchHeader(0, 0, -1, 2, 0, attributes, count - 1, max_timestamp, max_timestamp, producer_id, epoch, sequence, count)]
+        return [
+            BatchHeader(
+                0, 0, -1, 2, 0, attributes, count - 1, max_timestamp, max_timestamp, producer_id, epoch, sequence, count
+            )
+        ]
 
     def decode(self, metadata: MessageMetadata, payload: memoryview) -> bytes:
         facts = _facts(metadata)
@@ -104,7 +118,9 @@ class PulsarFormat:
         data = decompress(metadata.compression, payload, metadata.uncompressed_size)
         origin = [] if facts is not None else origin_of(metadata)
         if not metadata.HasField("num_messages_in_batch"):
-            return one_record(metadata, 0, key_of(metadata), None if metadata.null_value else data, properties_of(metadata) + origin)
+            return one_record(
+                metadata, 0, key_of(metadata), None if metadata.null_value else data, properties_of(metadata) + origin
+            )
         append, build = _builder(producer_id, epoch, sequence, bool(attributes & TRANSACTIONAL))
         unstamped = 0 if facts is not None else metadata.event_time or metadata.publish_time
         headers_of = properties_of if facts is None else _headers
@@ -123,14 +139,18 @@ class PulsarFormat:
         built = bytes(build())
         if later:
             built = with_earlier_timestamps(built, later)
-        if facts is not None and read_header(built).max_timestamp != max_timestamp:  # compaction took the one with the greatest time
+        if (
+            facts is not None and read_header(built).max_timestamp != max_timestamp
+        ):  # compaction took the one with the greatest time
             built = with_max_timestamp(built, max_timestamp)
         if attributes & LOG_APPEND_TIME:
             built = with_log_append_time(built, max_timestamp)  # until a reader knows better
         return built if last == count - 1 else with_last_offset(built, count - 1)
 
 
-def one_record(metadata: MessageMetadata, delta: int, key: bytes | None, value: bytes | None, headers: Headers | Properties) -> bytes:
+def one_record(
+    metadata: MessageMetadata, delta: int, key: bytes | None, value: bytes | None, headers: Headers | Properties
+) -> bytes:
     """A native entry as a batch of one record, so many offsets behind the entry's first."""
     append, build = _builder(*_NO_FACTS[:3])
     timestamp = time_of(metadata)
@@ -148,9 +168,14 @@ def _builder(
     producer_id: int, epoch: int, sequence: int, is_transactional: bool = False
 ) -> tuple[Callable[..., object], Callable[[], bytearray]]:
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=0, is_transactional=is_transactional, producer_id=producer_id, producer_epoch=epoch,
-        base_sequence=sequence, batch_size=2**31 - 1,
-    )  # fmt: skip
+        magic=2,
+        compression_type=0,
+        is_transactional=is_transactional,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        batch_size=2**31 - 1,
+    )
     return builder.append, builder.build
 
 
@@ -170,7 +195,9 @@ def _greatest_time(metadata: MessageMetadata, payload: memoryview) -> int:
     if not metadata.HasField("num_messages_in_batch"):
         return time_of(metadata)
     data = decompress(metadata.compression, payload, metadata.uncompressed_size)
-    times = (_signed(message.event_time or unstamped) for _, message, _ in split_batch(data, metadata.num_messages_in_batch))
+    times = (
+        _signed(message.event_time or unstamped) for _, message, _ in split_batch(data, metadata.num_messages_in_batch)
+    )
     return max(times, default=-1)
 
 
@@ -185,8 +212,8 @@ def has_facts(metadata: MessageMetadata) -> bool:
 def _facts(metadata: MessageMetadata) -> _Facts | None:
     """What a sidecar has written beside the messages of a batch; None where it is somebody else's.
 
-    ValueError where no sidecar writes such facts. A sidecar that reads the headers alone would believe them, and others could not decode
-    the entry.
+    ValueError where no sidecar writes such facts. A sidecar that reads the headers alone would believe them, and others
+    could not decode the entry.
     """
     if not metadata.producer_name.startswith(OUR_WRITER) or not metadata.HasField("num_messages_in_batch"):
         return None
@@ -206,7 +233,9 @@ def _facts(metadata: MessageMetadata) -> _Facts | None:
 def _message_count(metadata: MessageMetadata) -> int:
     """ValueError where nobody can open so many messages, or no record would stand at the entry's offsets."""
     if not 1 <= metadata.num_messages_in_batch <= MAX_MESSAGES:
-        raise ValueError(f"it says that it has {metadata.num_messages_in_batch} messages, and 1 to {MAX_MESSAGES} can be opened")
+        raise ValueError(
+            f"it says that it has {metadata.num_messages_in_batch} messages, and 1 to {MAX_MESSAGES} can be opened"
+        )
     return metadata.num_messages_in_batch
 
 
@@ -223,7 +252,9 @@ def _messages(data: bytes | bytearray, count: int) -> tuple[bytes, int]:
         if not -1 <= timestamp <= _MAX_TIMESTAMP:
             raise BatchInvalid(f"record {number} of the batch has the timestamp {timestamp}")
         max_timestamp = max(max_timestamp, timestamp)
-        message = SingleMessageMetadata(payload_size=0 if value is None else len(value), event_time=timestamp & _U64_MASK)
+        message = SingleMessageMetadata(
+            payload_size=0 if value is None else len(value), event_time=timestamp & _U64_MASK
+        )
         if value is None:
             message.null_value = True
         if key is not None:
@@ -249,7 +280,9 @@ def _set_key(message: SingleMessageMetadata, key: bytes) -> None:
 
 
 def _set_properties(message: SingleMessageMetadata, headers: Headers) -> None:
-    texts = {name: value for name, value in headers if value is not None and _is_text(value)}  # of one name the last, as natives have it
+    texts = {
+        name: value for name, value in headers if value is not None and _is_text(value)
+    }  # of one name the last, as natives have it
     texts.pop(HEADERS_PROPERTY.decode(), None)
     for name, value in texts.items():
         message.properties.add(key=name.encode(), value=value)
