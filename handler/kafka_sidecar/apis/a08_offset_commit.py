@@ -7,9 +7,8 @@ v8   flexible (KIP-482)
 v9   a member epoch where there was a generation (KIP-848)
 v10  topics by id (KIP-848)
 
-A topic that is known not to exist is UNKNOWN_TOPIC_OR_PARTITION; while that can't be learnt the commit is taken. An id
-that no topic has is UNKNOWN_TOPIC_ID; while that can't be learnt it is COORDINATOR_LOAD_IN_PROGRESS. Clients retry
-both.
+A topic that is known not to exist is UNKNOWN_TOPIC_OR_PARTITION, and an id that no topic has is UNKNOWN_TOPIC_ID. While
+the sidecar can't learn which topic it is, and remembers none, it says COORDINATOR_LOAD_IN_PROGRESS. Clients retry.
 """
 
 from __future__ import annotations
