@@ -1,7 +1,7 @@
 # On a machine with Python 3.11, Java 17, Maven and make:
 #   make demo    a real Pulsar and the sidecar, for any Kafka client, until Ctrl-C
 #   make run     the sidecar alone, in front of PULSAR_URL and PULSAR_ADMIN_URL
-#   make check   style, types, layers and the fast tests: before every commit
+#   make check   style, types, layers and the fast tests, without simulations: before every commit
 #   make smoke   those tests against a real Pulsar that catch most
 #   make test    all tests
 #   make image   the sidecar's image, tried against a Pulsar in a container
@@ -77,7 +77,7 @@ soak: $(READY)
 	  integration/test_fleet_faults.py $(PIPELINES)
 
 test-fast: $(READY)
-	@$(BIN)/python -m pytest -q --numprocesses 2 tests
+	@$(BIN)/python -m pytest -q --numprocesses 2 -m 'not simulation' tests
 
 coverage: $(READY)
 	@$(BIN)/coverage run -m pytest -q tests

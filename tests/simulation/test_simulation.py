@@ -17,6 +17,8 @@ from tests.simulation.planted import seed_that_finds
 from tests.simulation.run import run_plan
 from tests.simulation.tally import tallied
 
+pytestmark = pytest.mark.simulation
+
 SEEDS = range(1, 13)
 # Of the seeds that a commit draws. They take about a minute of both processors, and are as many on a fast machine as on
 # a slow one.

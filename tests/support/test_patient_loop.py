@@ -51,15 +51,38 @@ def test_a_thread_that_waits_for_the_loop_does_not_hold_it() -> None:
     _run(go())
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.02])
-def test_an_idle_loop_has_the_time_of_others(seconds: float) -> None:
-    async def go() -> float:
+@pytest.mark.parametrize("seconds", [0.0, 0.02, 3600.0])
+def test_a_loop_for_which_nothing_can_come_does_not_wait(seconds: float) -> None:
+    async def go() -> tuple[float, float]:
         begun, really = asyncio.get_running_loop().time(), time.monotonic()
         await asyncio.sleep(seconds)
-        assert time.monotonic() - really >= seconds * 0.99
-        return asyncio.get_running_loop().time() - begun
+        return asyncio.get_running_loop().time() - begun, time.monotonic() - really
+
+    passed, waited = _run(go())
+    assert seconds * 0.99 <= passed < seconds + 0.01
+    assert waited < 60
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.02])
+def test_one_with_an_open_socket_has_the_time_of_others(seconds: float) -> None:
+    async def go() -> float:
+        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+        async with server:
+            begun, really = asyncio.get_running_loop().time(), time.monotonic()
+            await asyncio.sleep(seconds)
+            assert time.monotonic() - really >= seconds * 0.99
+            return asyncio.get_running_loop().time() - begun
 
     assert seconds * 0.99 <= _run(go()) < seconds + 0.01
+
+
+def test_one_that_waits_for_a_process_has_the_time_of_others() -> None:
+    async def go() -> int:
+        process = await asyncio.create_subprocess_exec("sleep", "0.05")
+        async with asyncio.timeout(10):
+            return await process.wait()
+
+    assert _run(go()) == 0
 
 
 def test_who_waits_by_asking_for_the_time_comes_to_its_end() -> None:

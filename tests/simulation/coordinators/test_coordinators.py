@@ -14,6 +14,8 @@ from tests.simulation.coordinators.run import run_plan
 from tests.simulation.planted import seed_that_finds
 from tests.simulation.test_simulation import first_seed_of_the_commit
 
+pytestmark = pytest.mark.simulation
+
 # The last three have found faults.
 SEEDS = (*range(1, 31), 20_000_304, 30_000_043, 433_261_351)
 SEEDS_OF_A_COMMIT = 100

@@ -13,6 +13,8 @@ from tests.simulation.fleets.run import run_plan
 from tests.simulation.planted import seed_that_finds
 from tests.simulation.test_simulation import first_seed_of_the_commit
 
+pytestmark = pytest.mark.simulation
+
 # The last one has found a fault.
 SEEDS = (*range(1, 11), 51_000_072, 52_004_038)
 # From which a few seconds are enough, where the first seed is not.
