@@ -34,12 +34,12 @@ async def topics_deleted(topics: Mapping[str, uuid.UUID | None]) -> None:
     deleted.update(topics)
 
 
-def answers(serve: Callable[[bytes, str, str], Awaitable[bytes]]) -> Answers:
+def answers(serve: Callable[[bytes, str, str, int], Awaitable[bytes]]) -> Answers:
     return Answers(serve=serve, topics_deleted=topics_deleted, transactions=cast(Any, None), ping=ping, warm=warm)
 
 
 @asynccontextmanager
-async def serving(serve: Callable[[bytes, str, str], Awaitable[bytes]]) -> AsyncIterator[tuple[Peers, str]]:
+async def serving(serve: Callable[[bytes, str, str, int], Awaitable[bytes]]) -> AsyncIterator[tuple[Peers, str]]:
     server = ControlServer("me", answers(serve))
     port = await server.start("127.0.0.1", 0)
     peers = Peers(asyncio.get_running_loop().time)
@@ -51,28 +51,28 @@ async def serving(serve: Callable[[bytes, str, str], Awaitable[bytes]]) -> Async
 
 
 async def test_a_request_is_answered_by_the_sidecar_it_is_meant_for() -> None:
-    async def serve(frame: bytes, peer: str, namespace: str) -> bytes:
-        return frame[::-1] + peer.encode()
+    async def serve(frame: bytes, peer: str, namespace: str, load_wait_ms: int) -> bytes:
+        return frame[::-1] + peer.encode() + b" %d" % load_wait_ms
 
     async with serving(serve) as (peers, address):
-        assert await peers.forward(address, "me", b"abc", "10.0.0.1:5") == b"cba10.0.0.1:5"
+        assert await peers.forward(address, "me", b"abc", "10.0.0.1:5", 1200) == b"cba10.0.0.1:5 1200"
         with pytest.raises(PeerUnavailable, match="another sidecar"):
-            await peers.forward(address, "somebody else", b"abc", "10.0.0.1:5")
+            await peers.forward(address, "somebody else", b"abc", "10.0.0.1:5", 1200)
 
 
 async def test_nobody_there_and_a_request_that_can_not_be_read_are_failures_of_that_request() -> None:
-    async def serve(frame: bytes, peer: str, namespace: str) -> bytes:
+    async def serve(frame: bytes, peer: str, namespace: str, load_wait_ms: int) -> bytes:
         raise ProtocolError("nonsense")
 
     async with serving(serve) as (peers, address):
         with pytest.raises(PeerUnavailable, match="nonsense"):
-            await peers.forward(address, "me", b"abc", "10.0.0.1:5")
+            await peers.forward(address, "me", b"abc", "10.0.0.1:5", 1200)
         with pytest.raises(PeerUnavailable):
-            await peers.forward("127.0.0.1:1", "me", b"abc", "10.0.0.1:5")
+            await peers.forward("127.0.0.1:1", "me", b"abc", "10.0.0.1:5", 1200)
 
 
 async def test_a_sidecar_without_room_for_a_request_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def serve(frame: bytes, peer: str, namespace: str) -> bytes:
+    async def serve(frame: bytes, peer: str, namespace: str, load_wait_ms: int) -> bytes:
         if frame == b"large":
             raise Overloaded("no bytes are left for requests")
         await asyncio.Event().wait()
@@ -81,11 +81,11 @@ async def test_a_sidecar_without_room_for_a_request_says_so(monkeypatch: pytest.
     monkeypatch.setattr(server_module, "MAX_WORKS", 1)
     async with serving(serve) as (peers, address):
         with pytest.raises(PeerUnavailable, match="no bytes are left"):
-            await peers.forward(address, "me", b"large", "c")
-        waiting = asyncio.create_task(peers.forward(address, "me", b"first", "c"))
+            await peers.forward(address, "me", b"large", "c", 1200)
+        waiting = asyncio.create_task(peers.forward(address, "me", b"first", "c", 1200))
         await asyncio.sleep(0.1)
         with pytest.raises(PeerUnavailable, match="1 requests are in flight"):
-            await peers.forward(address, "me", b"second", "c")
+            await peers.forward(address, "me", b"second", "c", 1200)
         waiting.cancel()
 
 
@@ -106,7 +106,7 @@ async def test_what_is_offered_is_told_by_reflection() -> None:
 async def test_what_was_passed_on_runs_to_its_end_when_nobody_waits_any_more_and_is_waited_for() -> None:
     begun, go, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def serve(frame: bytes, peer: str, namespace: str) -> bytes:
+    async def serve(frame: bytes, peer: str, namespace: str, load_wait_ms: int) -> bytes:
         begun.set()
         await go.wait()
         ended.set()
@@ -115,7 +115,7 @@ async def test_what_was_passed_on_runs_to_its_end_when_nobody_waits_any_more_and
     server = ControlServer("me", answers(serve))
     port = await server.start("127.0.0.1", 0)
     peers = Peers(asyncio.get_running_loop().time)
-    waiting = asyncio.create_task(peers.forward(f"127.0.0.1:{port}", "me", b"abc", "10.0.0.1:5"))
+    waiting = asyncio.create_task(peers.forward(f"127.0.0.1:{port}", "me", b"abc", "10.0.0.1:5", 1200))
     await begun.wait()
     waiting.cancel()
     await asyncio.sleep(0.1)
@@ -130,7 +130,7 @@ async def test_what_was_passed_on_runs_to_its_end_when_nobody_waits_any_more_and
 async def test_a_peer_that_dies_in_a_long_poll_is_noticed() -> None:
     begun = asyncio.Event()
 
-    async def serve(frame: bytes, peer: str, namespace: str) -> bytes:
+    async def serve(frame: bytes, peer: str, namespace: str, load_wait_ms: int) -> bytes:
         begun.set()
         await asyncio.sleep(60)
         return b""
@@ -138,7 +138,7 @@ async def test_a_peer_that_dies_in_a_long_poll_is_noticed() -> None:
     server = ControlServer("me", answers(serve))
     port = await server.start("127.0.0.1", 0)
     peers = Peers(asyncio.get_running_loop().time)
-    waiting = asyncio.create_task(peers.forward(f"127.0.0.1:{port}", "me", b"abc", "10.0.0.1:5"))
+    waiting = asyncio.create_task(peers.forward(f"127.0.0.1:{port}", "me", b"abc", "10.0.0.1:5", 1200))
     await begun.wait()
     await server.close()
     with pytest.raises(PeerUnavailable):
@@ -147,7 +147,7 @@ async def test_a_peer_that_dies_in_a_long_poll_is_noticed() -> None:
 
 
 async def test_others_are_told_of_deleted_topics() -> None:
-    async def serve(frame: bytes, peer: str, namespace: str) -> bytes:
+    async def serve(frame: bytes, peer: str, namespace: str, load_wait_ms: int) -> bytes:
         return b""
 
     deleted.clear()
@@ -159,7 +159,7 @@ async def test_others_are_told_of_deleted_topics() -> None:
 
 
 async def test_pings_and_what_is_to_be_opened_reach_the_sidecar_that_is_meant() -> None:
-    async def serve(frame: bytes, peer: str, namespace: str) -> bytes:
+    async def serve(frame: bytes, peer: str, namespace: str, load_wait_ms: int) -> bytes:
         return b""
 
     async with serving(serve) as (peers, address):

@@ -423,7 +423,7 @@ class Sidecar:
     def begin(self, request: Message, version: int) -> asyncio.Future[Any]:
         """As a connection does it: in the order of the calls."""
         late_at = asyncio.get_running_loop().time() + late.LATE_AFTER_SECONDS
-        call = Call(version, "test", self.client, memoryview(b""), 0, late_at=late_at)
+        call = Call(version, "test", self.client, memoryview(b""), 0, late_at=late_at, loaded_by=late_at)
         return asyncio.ensure_future(settled(BY_KEY[request.KEY].handle(self.services, call, request)))
 
     async def ask(self, request: Message, version: int) -> Any:

@@ -104,6 +104,46 @@ def test_an_id_that_no_topic_has_is_not_looked_for_again_at_once() -> None:
     in_virtual_time(play())
 
 
+def test_a_topic_that_the_catalogue_has_forgotten_is_described_again() -> None:
+    """Requests take its name from the catalogue. It forgets a topic that Pulsar calls missing for a moment."""
+
+    async def play() -> None:
+        topics = Topics()
+        assert await topics.search.find(MINE) == NAME
+        topics.ids.clear()
+        assert await topics.search.find(MINE) == NAME
+        assert topics.name_of(MINE) == NAME
+        topics.ids.clear()
+        topics.id_of[NAME] = STALE
+        assert await topics.search.find(MINE) is None, "it was made again, and has another id"
+
+    in_virtual_time(play())
+
+
+def test_a_topic_of_a_new_namespace_is_not_taken_for_one_that_was_made_since() -> None:
+    """A sidecar of that namespace was seen while a listing without it was under way."""
+
+    async def play() -> None:
+        topics = Topics()
+        topics.names, topics.away[OTHER] = [OTHER], Unavailable("a broker is away")
+        until = topics.clock() + 15
+        while topics.clock() < until:
+            with suppress(Unavailable):
+                await topics.search.find(MINE)
+            await asyncio.sleep(1)
+        topics.listing_seconds = 1.0
+        asked = asyncio.create_task(topics.search.find(MINE))
+        await asyncio.sleep(0.5)
+        topics.search.forget_unknown()
+        topics.names = [OTHER, NAME]
+        with suppress(Unavailable):
+            await asked
+        topics.away.clear()
+        assert await topics.search.find(MINE) == NAME
+
+    in_virtual_time(play())
+
+
 def test_ids_that_are_asked_for_together_are_searched_together() -> None:
     async def play() -> None:
         topics = Topics()

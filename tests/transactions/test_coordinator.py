@@ -107,6 +107,50 @@ async def sidecar(
     sidecar.shard.term.depose("end")
 
 
+async def loading(log: MemoryOffsets, partitions: Partitions) -> Sidecar:
+    """It loads until `log.hold_reads` is set."""
+    sidecar = Sidecar(log, partitions)
+    log.hold_reads.clear()
+    sidecar.shard.term.elect()
+    while sidecar.shard.term.phase is not Phase.LOADING:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    return sidecar
+
+
+async def test_a_producer_that_begins_waits_while_its_coordinator_loads(
+    log: MemoryOffsets, partitions: Partitions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOADING_SECONDS", 0.05)
+    sidecar = await loading(log, partitions)
+    with pytest.raises(CoordinatorError) as refused:
+        await sidecar.init()
+    assert refused.value.error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "it does not wait for ever"
+    monkeypatch.setattr(module, "LOADING_SECONDS", 30)
+    beginning = asyncio.create_task(sidecar.init())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not beginning.done(), "it waits"
+    log.hold_reads.set()
+    assert (await beginning).epoch == 0
+    sidecar.shard.term.depose("end")
+
+
+async def test_a_producer_that_waits_is_told_at_once_when_the_term_ends(
+    log: MemoryOffsets, partitions: Partitions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOADING_SECONDS", 30)
+    sidecar = await loading(log, partitions)
+    beginning = asyncio.create_task(sidecar.init())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not beginning.done()
+    sidecar.shard.term.depose("the election chose another")
+    with pytest.raises(CoordinatorError) as refused:
+        async with asyncio.timeout(10):
+            await beginning
+    assert refused.value.error is ErrorCode.NOT_COORDINATOR
+
+
 async def test_a_transaction_from_its_beginning_to_its_end(sidecar: Sidecar, partitions: Partitions) -> None:
     producer = await sidecar.init()
     assert producer.epoch == 0

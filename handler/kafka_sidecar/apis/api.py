@@ -88,6 +88,7 @@ class Call(NamedTuple):
     forwarded: bool = False  # by another sidecar, which took this one for the coordinator
     late_at: float | None = None  # on the loop's clock: when a question is to be answered in any case (see `late`)
     by_0_2: bool = False  # forwarded by a sidecar of that release: its short names may mean topics of another namespace
+    loaded_by: float | None = None  # on the loop's clock: until then it may wait while its coordinator loads
 
 
 @dataclass(frozen=True, slots=True)

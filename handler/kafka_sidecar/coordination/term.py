@@ -22,6 +22,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.term_log import TermLog
 from kafka_sidecar.loop.backoff import Backoff
+from kafka_sidecar.loop.gate import Gate
 from kafka_sidecar.loop.states import Transitions, next_state
 from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.loop.waiting import Pending
@@ -89,8 +90,7 @@ class Term(Generic[R]):
     def __init__(self, name: str, open_log: Callable[[], TermLog[R]], state: TermState[R]) -> None:
         self.name = name
         self.phase = Phase.WAITING
-        self._not_loading = asyncio.Event()
-        self._not_loading.set()
+        self._not_loading = Gate()
         self.record_count = 0  # in the log, as far as this term has read and written it
         self._open_log = open_log
         self._state = state
@@ -139,7 +139,7 @@ class Term(Generic[R]):
         if self.phase is not Phase.WAITING:  # something that it waited for was cancelled
             self._end()
         self._become(Phase.LOADING)
-        self._not_loading.clear()
+        self._not_loading.close()
         begun = self._loop.time()
         self._term_log = term_log = self._open_log()
         await term_log.become_only_writer(partial(self._on_log_lost, term_log))
@@ -150,7 +150,7 @@ class Term(Generic[R]):
         if term_log.lost_reason is not None:
             raise term_log.lost_reason
         self._become(Phase.LEADING)
-        self._not_loading.set()
+        self._not_loading.open()
         await self._state.on_leading(self._loop.time() - begun)
 
     def _replay(self, record: R, legacy: bool) -> None:
@@ -183,7 +183,7 @@ class Term(Generic[R]):
     def _end(self) -> None:
         if self.phase is not Phase.WAITING:
             self._become(Phase.WAITING)
-        self._not_loading.set()
+        self._not_loading.open()
         self.number += 1
         if self._term_log is not None:
             self._term_log.close()
@@ -209,13 +209,7 @@ class Term(Generic[R]):
         """Wait while the log is read, at most until then by the loop's clock; without a pause if it is not being
         read.
         """
-        if self.phase is not Phase.LOADING:
-            return
-        try:
-            async with asyncio.timeout_at(until):
-                await self._not_loading.wait()
-        except TimeoutError:
-            pass
+        await self._not_loading.passed(until)
 
     def check_leading(self) -> None:
         if self.phase is Phase.LOADING:

@@ -60,9 +60,9 @@ class Peers:
         self._in_use: dict[str, int] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    async def forward(self, address: str, name: str, frame: bytes, peer: str) -> bytes:
+    async def forward(self, address: str, name: str, frame: bytes, peer: str, load_wait_ms: int) -> bytes:
         """The answer of the sidecar `name` at `address`; the call ends with the task that waits for it."""
-        request = ForwardRequest(to=name, frame=frame, peer=peer, namespace=self._namespace)
+        request = ForwardRequest(to=name, frame=frame, peer=peer, namespace=self._namespace, load_wait_ms=load_wait_ms)
         response: ForwardResponse = await self._call(address, "Forward", request, ForwardResponse)
         return response.frame
 

@@ -45,8 +45,9 @@ _SERVER: Final = [
     ("grpc.keepalive_permit_without_calls", 1),
 ]
 
-# A Kafka request, its client's address, and the namespace of who passes it on (see ForwardRequest) → the answer.
-Serve = Callable[[bytes, str, str], Awaitable[bytes]]
+# A Kafka request, its client's address, the namespace of the sidecar that passes it on, and how many milliseconds it
+# may wait while the coordinator loads (see ForwardRequest) → the answer.
+Serve = Callable[[bytes, str, str, int], Awaitable[bytes]]
 
 T = TypeVar("T")
 
@@ -93,9 +94,8 @@ class _Control:
         if request.namespace:
             self._answers.heard_of(request.namespace)
         try:
-            return pb.ForwardResponse(
-                frame=await self._wholly(self._answers.serve(request.frame, request.peer, request.namespace))
-            )
+            answer = self._answers.serve(request.frame, request.peer, request.namespace, request.load_wait_ms)
+            return pb.ForwardResponse(frame=await self._wholly(answer))
         except Overloaded as error:
             raise Exhausted(str(error)) from error
         except ProtocolError as error:

@@ -7,6 +7,7 @@ supervised     tasks that are restarted after a failure
 backoff        pauses between attempts, which grow
 single_flight  calls that several callers share
 keyed_lock     a lock for each key
+gate           a gate that many wait at, who go on a few at a time
 waiting        waiting for several things, or for a limited time
 pace           long work that lets other work run
 lasting        what is believed once it has lasted: a broker that has just started may say what is not so

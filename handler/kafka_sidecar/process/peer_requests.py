@@ -32,7 +32,9 @@ class Caller:
 
 
 class Dispatch(Protocol):
-    def __call__(self, client: Client, frame: memoryview, *, forwarded: bool, by_0_2: bool) -> BegunRequest: ...
+    def __call__(
+        self, client: Client, frame: memoryview, *, forwarded: bool, by_0_2: bool, load_wait_seconds: float
+    ) -> BegunRequest: ...
 
 
 class PeerRequests:
@@ -41,13 +43,17 @@ class PeerRequests:
         self._dispatch = dispatch
         self._budget = budget
 
-    async def serve(self, frame: bytes, peer: str, namespace: str) -> bytes:
+    async def serve(self, frame: bytes, peer: str, namespace: str, load_wait_ms: int) -> bytes:
         """The response, from its header on. `namespace`: the other sidecar's, which one of 0.2 does not tell."""
         if not self._budget.try_take(len(frame)):
             raise Overloaded("no bytes are left for requests")
         try:
             handled = self._dispatch(
-                Caller(self._services, peer), memoryview(frame), forwarded=True, by_0_2=not namespace
+                Caller(self._services, peer),
+                memoryview(frame),
+                forwarded=True,
+                by_0_2=not namespace,
+                load_wait_seconds=load_wait_ms / 1000,
             )
             answer = await settled(handled.answer)
             assert answer is not None, "requests without an answer are not passed on"

@@ -79,7 +79,13 @@ class Dispatcher:
         self._clock = clock
 
     def __call__(
-        self, client: Client, frame: memoryview, *, forwarded: bool = False, by_0_2: bool = False
+        self,
+        client: Client,
+        frame: memoryview,
+        *,
+        forwarded: bool = False,
+        by_0_2: bool = False,
+        load_wait_seconds: float = LATE_AFTER_SECONDS,
     ) -> BegunRequest:
         if bytes(frame[:2]) == PRODUCE and not forwarded:
             ordinary = begin_ordinary(client.services, client, frame)
@@ -94,8 +100,11 @@ class Dispatcher:
         api, version = route.api, route.version
         at = body_at(frame, header, api.request)
         request = api.request.read(version, frame[at:])
-        late_at = self._clock() + LATE_AFTER_SECONDS
-        call = Call(version, header.client_id, client, frame, at, forwarded, late_at, by_0_2)
+        now = self._clock()
+        loaded_by = now + min(load_wait_seconds, LATE_AFTER_SECONDS)
+        call = Call(
+            version, header.client_id, client, frame, at, forwarded, now + LATE_AFTER_SECONDS, by_0_2, loaded_by
+        )
         return RoutedRequest(route, header.correlation_id, api.handle(client.services, call, request))
 
     def _refused(self, header: RequestHeader) -> RoutedRequest:

@@ -165,7 +165,7 @@ class IdSearch:
         try:
             begun = self._clock()
             names = await self._topics.all_names()
-            await self._note_listed(names, begun)
+            await self._note_listed(names, begun, search.generation)
             is_certain = await self._describe_all(iter(names), search)
         finally:
             for topic_id in search.ids:
@@ -180,7 +180,7 @@ class IdSearch:
             _note(self._unknown, topic_id, self._clock() + UNKNOWN_SECONDS)
         return frozenset()
 
-    async def _note_listed(self, names: Sequence[TopicName], begun: float) -> None:
+    async def _note_listed(self, names: Sequence[TopicName], begun: float, generation: int) -> None:
         now, pace = self._clock(), Pace()
         since = self._listed_at if self._listed_at < begun else -math.inf
         for name in names:
@@ -189,7 +189,8 @@ class IdSearch:
                 listed = self._listed[name] = _Listed(since, now)
             listed.last_at = now
             await pace.maybe_yield()
-        self._listed_at = max(self._listed_at, begun)
+        if generation == self._generation:  # else it lacks namespaces that are searched now
+            self._listed_at = max(self._listed_at, begun)
         if len(self._listed) > len(names):
             self._listed = {
                 name: listed for name, listed in self._listed.items() if now - listed.last_at < UNLISTED_SECONDS
@@ -233,7 +234,8 @@ class IdSearch:
             listed.since > search.asked_at + UNPARTITIONED_SECONDS
         ):  # made after the client asked, even if the listing before was that old
             return True
-        if not listed.has_id_as_of(search.asked_at, self._clock()):
+        # The catalogue does not know the id that is searched: it has forgotten the topic, which may be another now.
+        if listed.topic_id in search.ids or not listed.has_id_as_of(search.asked_at, self._clock()):
             try:
                 described = await self._described(name)
             except Undescribed:

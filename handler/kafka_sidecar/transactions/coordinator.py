@@ -39,6 +39,9 @@ EXPIRED_SECONDS: Final = 600.0
 COMPLETION_SECONDS: Final = 1.0
 # Of a producer that begins, and goes on when what its predecessor has left is aborted.
 ABORTED_SECONDS: Final = 10.0
+# A new coordinator reads a small log in a tenth of a second. Kafka has the client ask again, which librdkafka does half
+# a second later, and sarama does not.
+LOADING_SECONDS: Final = 1.0
 # An id is a key of the log.
 ID_BYTES: Final = 30_000
 
@@ -108,6 +111,8 @@ class Coordinator:
     # --- requests
 
     async def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: Producer) -> ProducerIdAndEpoch:
+        if transactional_id:
+            await self.shards.of(transactional_id).term.loaded(asyncio.get_running_loop().time() + LOADING_SECONDS)
         if not 0 < timeout_ms <= self._config.max_timeout_ms:
             self._shard(transactional_id)
             return ProducerIdAndEpoch(ErrorCode.INVALID_TRANSACTION_TIMEOUT)

@@ -112,12 +112,14 @@ class Pair:
             raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return THERE._replace(namespace=self.namespace_there)
 
-    async def forward(self, address: str, name: str, frame: bytes, peer: str) -> bytes:
+    async def forward(self, address: str, name: str, frame: bytes, peer: str, load_wait_ms: int) -> bytes:
         assert (address, name) == (THERE.control, THERE.name)
         self.passed_on.append(struct.unpack_from(">h", frame)[0])
         if self.away:
             raise PeerUnavailable("no answer")
-        handled = self._dispatch(self.there.client, memoryview(frame), forwarded=True)
+        handled = self._dispatch(
+            self.there.client, memoryview(frame), forwarded=True, load_wait_seconds=load_wait_ms / 1000
+        )
         answer = await settled(handled.answer)
         assert isinstance(answer, Message)
         return b"".join(handled.encode(answer))[4:]

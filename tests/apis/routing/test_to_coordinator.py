@@ -1,4 +1,4 @@
-"""Requests about one group or transactional id wait while their coordinator loads."""
+"""Requests about one group that keep their order wait while their coordinator loads."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from kafka_sidecar.wire.message import Message
 from kafka_sidecar.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kafka_sidecar.wire.messages.delete_groups import DeleteGroupsRequest
 from kafka_sidecar.wire.messages.describe_groups import DescribeGroupsRequest
-from kafka_sidecar.wire.messages.heartbeat import HeartbeatRequest
-from kafka_sidecar.wire.messages.init_producer_id import InitProducerIdRequest
 from kafka_sidecar.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kafka_sidecar.wire.messages.leave_group import LeaveGroupRequest
 from kafka_sidecar.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -57,39 +56,36 @@ async def load(term: Term[Any]) -> None:
 
 @pytest.fixture
 async def sidecar() -> AsyncIterator[Sidecar]:
-    """Its coordinators load until the logs' `hold_reads` are set."""
+    """It loads until the log's `hold_reads` is set."""
     one = Sidecar()
     one.admin.make("t")
-    for log in (one.offsets, one.transaction_log):
-        log.hold_reads.clear()
+    one.offsets.hold_reads.clear()
     await load(one.shard.term)
-    await load(one.transactions.coordinator.shards[0].term)
     yield one
     await one.close()
 
 
-REQUESTS: Final[dict[str, tuple[Callable[[], Message], int, ErrorCode]]] = {
+# Those that keep their order.
+WAITING: Final[dict[str, tuple[Callable[[], Message], int, ErrorCode]]] = {
     "OffsetCommit": (lambda: commit(7), 9, ErrorCode.NONE),
-    "OffsetFetch": (lambda: OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g")]), 9, ErrorCode.NONE),
-    "Heartbeat": (lambda: HeartbeatRequest(group_id="g", member_id="m"), 4, ErrorCode.UNKNOWN_MEMBER_ID),
-    "JoinGroup": (lambda: JOIN, 9, ErrorCode.MEMBER_ID_REQUIRED),
+    "OffsetFetch": (lambda: OffsetFetchRequest(group_id="g"), 7, ErrorCode.NONE),
+    "LeaveGroup": (lambda: LeaveGroupRequest(group_id="g", member_id="m"), 2, ErrorCode.UNKNOWN_MEMBER_ID),
     "ConsumerGroupHeartbeat": (
         lambda: ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=3),
         1,
         ErrorCode.UNKNOWN_MEMBER_ID,
     ),
-    "DescribeGroups": (lambda: DescribeGroupsRequest(groups=["g"]), 6, ErrorCode.GROUP_ID_NOT_FOUND),
-    "DeleteGroups": (lambda: DeleteGroupsRequest(groups_names=["g"]), 2, ErrorCode.GROUP_ID_NOT_FOUND),
-    "InitProducerId": (
-        lambda: InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1000),
-        4,
-        ErrorCode.NONE,
-    ),
+}
+REFUSED: Final[dict[str, tuple[Callable[[], Message], int]]] = {
+    "JoinGroup": (lambda: JOIN, 9),
+    "DescribeGroups": (lambda: DescribeGroupsRequest(groups=["g"]), 6),
+    "DeleteGroups": (lambda: DeleteGroupsRequest(groups_names=["g"]), 2),
+    "OffsetFetch of many groups": (lambda: OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g")]), 9),
 }
 
 
-@pytest.mark.parametrize(("request_of", "version", "error"), REQUESTS.values(), ids=REQUESTS)
-async def test_a_request_is_answered_when_its_coordinator_has_loaded(
+@pytest.mark.parametrize(("request_of", "version", "error"), WAITING.values(), ids=WAITING)
+async def test_a_request_that_keeps_its_order_is_answered_when_its_coordinator_has_loaded(
     sidecar: Sidecar, request_of: Callable[[], Message], version: int, error: ErrorCode
 ) -> None:
     """librdkafka asks three times within half a second, then OffsetCommit's error reaches the application."""
@@ -97,21 +93,52 @@ async def test_a_request_is_answered_when_its_coordinator_has_loaded(
     for _ in range(50):
         await asyncio.sleep(0)
     assert not asked.done(), "it waits"
-    for log in (sidecar.offsets, sidecar.transaction_log):
-        log.hold_reads.set()
+    sidecar.offsets.hold_reads.set()
     async with asyncio.timeout(5):
         assert error_of(await asked) is error
 
 
-@pytest.mark.parametrize(
-    "name", ["OffsetCommit", "OffsetFetch", "JoinGroup", "DescribeGroups", "DeleteGroups", "InitProducerId"]
-)
+@pytest.mark.parametrize("name", WAITING)
 async def test_one_that_loads_for_longer_than_a_question_may_take_refuses(
     sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(late, "LATE_AFTER_SECONDS", 0.02)
-    request_of, version, _ = REQUESTS[name]
+    request_of, version, _ = WAITING[name]
     assert error_of(await sidecar.ask(request_of(), version)) is LOADING
+
+
+async def test_many_that_wait_share_the_time_of_the_first(sidecar: Sidecar) -> None:
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    commits = [sidecar.begin(commit(offset), 9) for offset in range(10)]
+    assert {error_of(answer) for answer in await asyncio.gather(*commits)} == {LOADING}
+    assert loop.time() - begun < 1.1 * late.LATE_AFTER_SECONDS
+
+
+@pytest.mark.parametrize(("request_of", "version"), REFUSED.values(), ids=REFUSED)
+async def test_others_are_refused_meanwhile_as_by_kafka(
+    sidecar: Sidecar, request_of: Callable[[], Message], version: int
+) -> None:
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    assert error_of(await sidecar.ask(request_of(), version)) is LOADING
+    assert loop.time() - begun < 0.5
+
+
+async def test_a_join_does_not_overtake_the_commits_that_wait(sidecar: Sidecar) -> None:
+    """They would be of an older generation then."""
+    for _ in range(3):
+        sidecar.begin(commit(1), 9)
+    commits = [sidecar.begin(commit(offset), 9) for offset in range(2, 6)]
+    sidecar.offsets.hold_reads.set()
+    term = sidecar.shard.term
+    while term.phase is Phase.LOADING:  # noqa: ASYNC110 - nothing announces it
+        await asyncio.sleep(0)
+    join = sidecar.begin(JOIN, 9)
+    await asyncio.wait([join, *commits], return_when=asyncio.FIRST_COMPLETED)
+    assert not join.done()
+    assert error_of(await join) is ErrorCode.MEMBER_ID_REQUIRED
+    assert sidecar.shard.offsets["g"]["t", 0].offset == 5
 
 
 async def test_commits_that_wait_keep_their_order(sidecar: Sidecar) -> None:
@@ -150,14 +177,11 @@ async def test_the_first_request_of_a_sidecar_waits_for_the_load_that_it_begins(
         assert error_of(await asked) is ErrorCode.NONE
 
 
-@pytest.mark.parametrize("name", ["OffsetCommit", "InitProducerId"])
-async def test_who_waits_hears_at_once_that_the_term_has_ended(sidecar: Sidecar, name: str) -> None:
-    request_of, version, _ = REQUESTS[name]
-    asked = sidecar.begin(request_of(), version)
+async def test_who_waits_hears_at_once_that_the_term_has_ended(sidecar: Sidecar) -> None:
+    asked = sidecar.begin(commit(7), 9)
     for _ in range(50):
         await asyncio.sleep(0)
     assert not asked.done()
     sidecar.shard.term.depose("the election chose another")
-    sidecar.transactions.coordinator.shards[0].term.depose("the election chose another")
     async with asyncio.timeout(2):
         assert error_of(await asked) is ErrorCode.NOT_COORDINATOR

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar, cast
 
-from kafka_sidecar.apis.common.late import LATE_AFTER_SECONDS
 from kafka_sidecar.coordination.errors import CoordinatorError
 from kafka_sidecar.coordination.housekeeping import Housekeeping
 from kafka_sidecar.coordination.runtime import CoordinatorRuntime, InternalTopic
@@ -214,12 +213,7 @@ class Fleet:
         """Of a key's leader, through one that the client knows. May raise CoordinatorError, and what `work` raises."""
         found = await _answer(member.begin(runtime(member).leaders.leader(key)))
         leader = member if found is None else self._named(found.name)
-
-        async def when_loaded() -> T:
-            await runtime(leader).leaders.loaded(key, asyncio.get_running_loop().time() + LATE_AFTER_SECONDS)
-            return await work(leader)
-
-        return await self.ask_of(leader, when_loaded)
+        return await self.ask_of(leader, lambda: work(leader))
 
     async def ask_of(self, member: Member, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Of this one, whatever it leads. May raise CoordinatorError, and what `work` raises."""

@@ -4,11 +4,13 @@ metadata.
 
 from __future__ import annotations
 
+import asyncio
 import struct
 import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
+from kafka_sidecar.apis.common.late import LATE_AFTER_SECONDS
 from kafka_sidecar.config import GroupsConfig
 from kafka_sidecar.groups.coordinator import Commit, CommittedOffset, Coordinator
 from kafka_sidecar.groups.service import GroupRuntime, group_runtime
@@ -130,9 +132,15 @@ def _watch(shard: Shard, names: TopicNames, on_led: Callable[[str, Any, State], 
     shard.on_leading = on_leading  # type: ignore[method-assign]
 
 
+async def when_loaded(coordinator: Coordinator, group: str) -> None:
+    """Commits wait while their coordinator loads (apis/routing/to_coordinator)."""
+    await coordinator.shards.of(group).term.loaded(asyncio.get_running_loop().time() + LATE_AFTER_SECONDS)
+
+
 async def commit(coordinator: Coordinator, topic: str, group: str, index: int, commit_id: str) -> None:
     """Of somebody who is no member, as tools commit. Raises CoordinatorError, or what it was told."""
     committed = CommittedOffset(1, -1, commit_id)
+    await when_loaded(coordinator, group)
     told = await coordinator.commit(Commit(group, NO_MEMBER, -1, {(topic, index): committed}))
     if told[topic, index] is not ErrorCode.NONE:
         raise Refused(told[topic, index])

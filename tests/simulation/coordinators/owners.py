@@ -18,7 +18,7 @@ from kafka_sidecar.wire.error_code import ErrorCode
 from tests.simulation.coordinators.clients import answered
 from tests.simulation.coordinators.fleet import Fleet, Member
 from tests.simulation.coordinators.logs import JudgedTopic
-from tests.simulation.coordinators.offsets import HOME, SESSION_SECONDS
+from tests.simulation.coordinators.offsets import HOME, SESSION_SECONDS, when_loaded
 from tests.simulation.history import Violation
 from tests.simulation.loop import SimulatedLoop
 
@@ -105,6 +105,7 @@ class Owners:
 
         async def there(one: Member) -> ErrorCode:
             at = one.topic("t"), index
+            await when_loaded(one.groups.coordinator, owner.group)
             return (
                 await one.groups.coordinator.commit(
                     Commit(owner.group, Committer(member_id, None, epoch), -1, {at: offset})

@@ -41,7 +41,7 @@ async def fan_out(services: Services, call: Call, parts: Parts[Part, Item], want
     """The answer's items, in the order in which they were asked for."""
     parts.kind.runtime(services).ensure_candidate()
     if call.forwarded:
-        return await _here(services, call, parts, wanted)
+        return await parts.here(wanted)
     leaders = await asyncio.gather(
         *(_in_time(call, parts, _leader(services, parts.kind, parts.group_of(part)), LATE_GROUP) for part in wanted)
     )
@@ -50,7 +50,7 @@ async def fan_out(services: Services, call: Call, parts: Parts[Part, Item], want
         numbers_of.setdefault(leader, []).append(number)
     answers = await asyncio.gather(
         *(
-            _of_leader(services, call, parts, leader, [wanted[number] for number in numbers])
+            _of_leader(call, parts, leader, [wanted[number] for number in numbers])
             for leader, numbers in numbers_of.items()
         )
     )
@@ -71,37 +71,20 @@ async def _leader(services: Services, kind: Coordinated, key: str) -> SidecarInf
 
 
 async def _of_leader(
-    services: Services,
-    call: Call,
-    parts: Parts[Part, Item],
-    leader: SidecarInfo | ErrorCode | None,
-    wanted: Sequence[Part],
+    call: Call, parts: Parts[Part, Item], leader: SidecarInfo | ErrorCode | None, wanted: Sequence[Part]
 ) -> Sequence[Item]:
-    return await _in_time(
-        call, parts, _ask(services, call, parts, leader, wanted), [parts.refuse(part, LATE_GROUP) for part in wanted]
-    )
+    return await _in_time(call, parts, _ask(parts, leader, wanted), [parts.refuse(part, LATE_GROUP) for part in wanted])
 
 
 async def _in_time(call: Call, parts: Parts[Part, Item], work: Awaitable[T], late: L) -> T | L:
     return await in_time(call, work, late) if parts.is_question else await work
 
 
-async def _here(services: Services, call: Call, parts: Parts[Part, Item], wanted: Sequence[Part]) -> Sequence[Item]:
-    """What this sidecar coordinates is asked when its shards are loaded, or the call's time is over."""
-    for part in wanted:
-        await parts.kind.runtime(services).leaders.loaded(parts.group_of(part), call.late_at)
-    return await parts.here(wanted)
-
-
 async def _ask(
-    services: Services,
-    call: Call,
-    parts: Parts[Part, Item],
-    leader: SidecarInfo | ErrorCode | None,
-    wanted: Sequence[Part],
+    parts: Parts[Part, Item], leader: SidecarInfo | ErrorCode | None, wanted: Sequence[Part]
 ) -> Sequence[Item]:
     if leader is None:
-        return await _here(services, call, parts, wanted)
+        return await parts.here(wanted)
     if isinstance(leader, ErrorCode):
         return [parts.refuse(part, leader) for part in wanted]
     try:

@@ -3,9 +3,9 @@
 Clients get the coordinator's own address where they can reach it. Else, and while they have not
 heard of a new one, a sidecar passes their requests on as they came, and the answers back as they are.
 
-A coordinator that is still loading lets a request wait, as long as a question may take. Kafka refuses it, and some
-clients have asked three times within half a second when they give up: librdkafka for OffsetCommit, sarama for
-InitProducerId.
+A coordinator that is still loading refuses most requests, as Kafka's does, and clients ask again. Those that keep their
+order wait, as long as a question may take: librdkafka sends an OffsetCommit three times within half a second, then its
+error reaches the application.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from functools import partial, wraps
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kafka_sidecar.apis.api import Call, Response, Services
+from kafka_sidecar.apis.common.late import LATE_AFTER_SECONDS
 from kafka_sidecar.apis.common.topics import learn
 from kafka_sidecar.apis.routing.in_full import exchange
 from kafka_sidecar.coordination.errors import CoordinatorError
@@ -65,14 +66,14 @@ UnknownTopics = Callable[[Services, G], Sequence[TopicName | uuid.UUID]]
 def to_coordinator(handle: Handler[G], refuse: Refuse[G], kind: Coordinated = GROUPS) -> Handler[G]:
     """A handler of requests about one key, wherever that is coordinated. It may raise CoordinatorError."""
 
-    async def when_loaded(services: Services, call: Call, request: G) -> Response:
-        await kind.runtime(services).leaders.loaded(kind.key_of(request), call.late_at)
-        return await handle(services, call, request)
-
     async def routed(services: Services, call: Call, request: G) -> Response:
-        if _is_led_here(services, call, kind, kind.key_of(request)):
-            return await when_loaded(services, call, request)
-        return await _find_and_forward(services, call, request, when_loaded, kind)
+        key = kind.key_of(request)
+        if not _is_led_here(services, call, kind, key):
+            return await _find_and_forward(services, call, request, handle, kind)
+        if kind is GROUPS and services.in_turn.waiting((call.client, key)):
+            async with services.in_turn.turn((call.client, key)):  # behind the commits that the client sent before
+                pass
+        return await handle(services, call, request)
 
     return _with_error_response(handle, routed, refuse, kind)
 
@@ -90,7 +91,7 @@ def to_coordinator_in_turn(handle: Handler[G], refuse: Refuse[G], unknown: Unkno
     """
 
     async def prepare(services: Services, call: Call, request: G) -> None:
-        await services.groups.leaders.loaded(GROUPS.key_of(request), call.late_at)
+        await services.groups.leaders.loaded(GROUPS.key_of(request), call.loaded_by)
         await learn(services, unknown(services, request))
 
     async def when_prepared(services: Services, call: Call, request: G) -> Response:
@@ -183,13 +184,21 @@ async def forward(services: Services, call: Call, leader: SidecarInfo, frame: by
         )
         raise CoordinatorError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     try:
-        answer = await services.peers.forward(leader.control, leader.name, frame, call.client.peer)
+        answer = await services.peers.forward(
+            leader.control, leader.name, frame, call.client.peer, _load_wait_ms(services, call)
+        )
         metrics.FORWARDED.labels("answered").inc()
         return answer
     except PeerUnavailable as error:
         metrics.FORWARDED.labels("failed").inc()
         log.info("a request could not be passed on: %s", error)
         raise CoordinatorError(ErrorCode.NOT_COORDINATOR) from error
+
+
+def _load_wait_ms(services: Services, call: Call) -> int:
+    """What is left of the time that a request may wait, here and there together."""
+    left = LATE_AFTER_SECONDS if call.loaded_by is None else call.loaded_by - services.clock()
+    return max(0, round(left * 1000))
 
 
 def client_host(call: Call) -> str:

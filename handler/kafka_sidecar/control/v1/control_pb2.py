@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&kafka_sidecar/control/v1/control.proto\x12\x18kafka_sidecar.control.v1\"9\n\x0bPingRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x0e\n\x06sender\x18\x02 \x01(\t\x12\x0e\n\x06serves\x18\x03 \x01(\x08\"?\n\x0cPingResponse\x12\x0e\n\x06serves\x18\x01 \x01(\x08\x12\x0e\n\x06silent\x18\x02 \x03(\t\x12\x0f\n\x07missing\x18\x03 \x03(\t\"-\n\x0bWarmRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\t\"\x0e\n\x0cWarmResponse\"L\n\x0e\x46orwardRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\r\n\x05\x66rame\x18\x02 \x01(\x0c\x12\x0c\n\x04peer\x18\x03 \x01(\t\x12\x11\n\tnamespace\x18\x04 \x01(\t\"E\n\x14TopicsDeletedRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x0e\n\x06topics\x18\x02 \x03(\t\x12\x11\n\ttopic_ids\x18\x03 \x03(\x0c\"\x17\n\x15TopicsDeletedResponse\" \n\x0f\x46orwardResponse\x12\r\n\x05\x66rame\x18\x01 \x01(\x0c\"\xba\x01\n\x18VerifyTransactionRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x18\n\x10transactional_id\x18\x02 \x01(\t\x12\x13\n\x0bproducer_id\x18\x03 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x04 \x01(\x05\x12\r\n\x05topic\x18\x05 \x01(\t\x12\x11\n\tpartition\x18\x06 \x01(\x05\x12\x16\n\x0e\x61\x64\x64s_partition\x18\x07 \x01(\x08\x12\x11\n\tnamespace\x18\x08 \x01(\t\"?\n\x19VerifyTransactionResponse\x12\x12\n\nerror_code\x18\x01 \x01(\x05\x12\x0e\n\x06number\x18\x02 \x01(\x03\"<\n\x18\x45ndedTransactionsRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x14\n\x0cproducer_ids\x18\x02 \x03(\x03\"[\n\x19\x45ndedTransactionsResponse\x12>\n\tproducers\x18\x01 \x03(\x0b\x32+.kafka_sidecar.control.v1.EndedTransactions\"M\n\x11\x45ndedTransactions\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x0e\n\x06number\x18\x02 \x01(\x03\x12\x13\n\x0bmarked_from\x18\x03 \x01(\x03\"j\n\x11\x45ndOffsetsRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x13\n\x0bproducer_id\x18\x03 \x01(\x03\x12\x0e\n\x06number\x18\x04 \x01(\x03\x12\x11\n\tcommitted\x18\x05 \x01(\x08\"(\n\x12\x45ndOffsetsResponse\x12\x12\n\nerror_code\x18\x01 \x01(\x05\x32\xee\x05\n\x07\x43ontrol\x12U\n\x04Ping\x12%.kafka_sidecar.control.v1.PingRequest\x1a&.kafka_sidecar.control.v1.PingResponse\x12U\n\x04Warm\x12%.kafka_sidecar.control.v1.WarmRequest\x1a&.kafka_sidecar.control.v1.WarmResponse\x12^\n\x07\x46orward\x12(.kafka_sidecar.control.v1.ForwardRequest\x1a).kafka_sidecar.control.v1.ForwardResponse\x12p\n\rTopicsDeleted\x12..kafka_sidecar.control.v1.TopicsDeletedRequest\x1a/.kafka_sidecar.control.v1.TopicsDeletedResponse\x12|\n\x11VerifyTransaction\x12\x32.kafka_sidecar.control.v1.VerifyTransactionRequest\x1a\x33.kafka_sidecar.control.v1.VerifyTransactionResponse\x12|\n\x11\x45ndedTransactions\x12\x32.kafka_sidecar.control.v1.EndedTransactionsRequest\x1a\x33.kafka_sidecar.control.v1.EndedTransactionsResponse\x12g\n\nEndOffsets\x12+.kafka_sidecar.control.v1.EndOffsetsRequest\x1a,.kafka_sidecar.control.v1.EndOffsetsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&kafka_sidecar/control/v1/control.proto\x12\x18kafka_sidecar.control.v1\"9\n\x0bPingRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x0e\n\x06sender\x18\x02 \x01(\t\x12\x0e\n\x06serves\x18\x03 \x01(\x08\"?\n\x0cPingResponse\x12\x0e\n\x06serves\x18\x01 \x01(\x08\x12\x0e\n\x06silent\x18\x02 \x03(\t\x12\x0f\n\x07missing\x18\x03 \x03(\t\"-\n\x0bWarmRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\t\"\x0e\n\x0cWarmResponse\"b\n\x0e\x46orwardRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\r\n\x05\x66rame\x18\x02 \x01(\x0c\x12\x0c\n\x04peer\x18\x03 \x01(\t\x12\x11\n\tnamespace\x18\x04 \x01(\t\x12\x14\n\x0cload_wait_ms\x18\x05 \x01(\r\"E\n\x14TopicsDeletedRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x0e\n\x06topics\x18\x02 \x03(\t\x12\x11\n\ttopic_ids\x18\x03 \x03(\x0c\"\x17\n\x15TopicsDeletedResponse\" \n\x0f\x46orwardResponse\x12\r\n\x05\x66rame\x18\x01 \x01(\x0c\"\xba\x01\n\x18VerifyTransactionRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x18\n\x10transactional_id\x18\x02 \x01(\t\x12\x13\n\x0bproducer_id\x18\x03 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x04 \x01(\x05\x12\r\n\x05topic\x18\x05 \x01(\t\x12\x11\n\tpartition\x18\x06 \x01(\x05\x12\x16\n\x0e\x61\x64\x64s_partition\x18\x07 \x01(\x08\x12\x11\n\tnamespace\x18\x08 \x01(\t\"?\n\x19VerifyTransactionResponse\x12\x12\n\nerror_code\x18\x01 \x01(\x05\x12\x0e\n\x06number\x18\x02 \x01(\x03\"<\n\x18\x45ndedTransactionsRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x14\n\x0cproducer_ids\x18\x02 \x03(\x03\"[\n\x19\x45ndedTransactionsResponse\x12>\n\tproducers\x18\x01 \x03(\x0b\x32+.kafka_sidecar.control.v1.EndedTransactions\"M\n\x11\x45ndedTransactions\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x0e\n\x06number\x18\x02 \x01(\x03\x12\x13\n\x0bmarked_from\x18\x03 \x01(\x03\"j\n\x11\x45ndOffsetsRequest\x12\n\n\x02to\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x13\n\x0bproducer_id\x18\x03 \x01(\x03\x12\x0e\n\x06number\x18\x04 \x01(\x03\x12\x11\n\tcommitted\x18\x05 \x01(\x08\"(\n\x12\x45ndOffsetsResponse\x12\x12\n\nerror_code\x18\x01 \x01(\x05\x32\xee\x05\n\x07\x43ontrol\x12U\n\x04Ping\x12%.kafka_sidecar.control.v1.PingRequest\x1a&.kafka_sidecar.control.v1.PingResponse\x12U\n\x04Warm\x12%.kafka_sidecar.control.v1.WarmRequest\x1a&.kafka_sidecar.control.v1.WarmResponse\x12^\n\x07\x46orward\x12(.kafka_sidecar.control.v1.ForwardRequest\x1a).kafka_sidecar.control.v1.ForwardResponse\x12p\n\rTopicsDeleted\x12..kafka_sidecar.control.v1.TopicsDeletedRequest\x1a/.kafka_sidecar.control.v1.TopicsDeletedResponse\x12|\n\x11VerifyTransaction\x12\x32.kafka_sidecar.control.v1.VerifyTransactionRequest\x1a\x33.kafka_sidecar.control.v1.VerifyTransactionResponse\x12|\n\x11\x45ndedTransactions\x12\x32.kafka_sidecar.control.v1.EndedTransactionsRequest\x1a\x33.kafka_sidecar.control.v1.EndedTransactionsResponse\x12g\n\nEndOffsets\x12+.kafka_sidecar.control.v1.EndOffsetsRequest\x1a,.kafka_sidecar.control.v1.EndOffsetsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,27 +40,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WARMRESPONSE']._serialized_start=239
   _globals['_WARMRESPONSE']._serialized_end=253
   _globals['_FORWARDREQUEST']._serialized_start=255
-  _globals['_FORWARDREQUEST']._serialized_end=331
-  _globals['_TOPICSDELETEDREQUEST']._serialized_start=333
-  _globals['_TOPICSDELETEDREQUEST']._serialized_end=402
-  _globals['_TOPICSDELETEDRESPONSE']._serialized_start=404
-  _globals['_TOPICSDELETEDRESPONSE']._serialized_end=427
-  _globals['_FORWARDRESPONSE']._serialized_start=429
-  _globals['_FORWARDRESPONSE']._serialized_end=461
-  _globals['_VERIFYTRANSACTIONREQUEST']._serialized_start=464
-  _globals['_VERIFYTRANSACTIONREQUEST']._serialized_end=650
-  _globals['_VERIFYTRANSACTIONRESPONSE']._serialized_start=652
-  _globals['_VERIFYTRANSACTIONRESPONSE']._serialized_end=715
-  _globals['_ENDEDTRANSACTIONSREQUEST']._serialized_start=717
-  _globals['_ENDEDTRANSACTIONSREQUEST']._serialized_end=777
-  _globals['_ENDEDTRANSACTIONSRESPONSE']._serialized_start=779
-  _globals['_ENDEDTRANSACTIONSRESPONSE']._serialized_end=870
-  _globals['_ENDEDTRANSACTIONS']._serialized_start=872
-  _globals['_ENDEDTRANSACTIONS']._serialized_end=949
-  _globals['_ENDOFFSETSREQUEST']._serialized_start=951
-  _globals['_ENDOFFSETSREQUEST']._serialized_end=1057
-  _globals['_ENDOFFSETSRESPONSE']._serialized_start=1059
-  _globals['_ENDOFFSETSRESPONSE']._serialized_end=1099
-  _globals['_CONTROL']._serialized_start=1102
-  _globals['_CONTROL']._serialized_end=1852
+  _globals['_FORWARDREQUEST']._serialized_end=353
+  _globals['_TOPICSDELETEDREQUEST']._serialized_start=355
+  _globals['_TOPICSDELETEDREQUEST']._serialized_end=424
+  _globals['_TOPICSDELETEDRESPONSE']._serialized_start=426
+  _globals['_TOPICSDELETEDRESPONSE']._serialized_end=449
+  _globals['_FORWARDRESPONSE']._serialized_start=451
+  _globals['_FORWARDRESPONSE']._serialized_end=483
+  _globals['_VERIFYTRANSACTIONREQUEST']._serialized_start=486
+  _globals['_VERIFYTRANSACTIONREQUEST']._serialized_end=672
+  _globals['_VERIFYTRANSACTIONRESPONSE']._serialized_start=674
+  _globals['_VERIFYTRANSACTIONRESPONSE']._serialized_end=737
+  _globals['_ENDEDTRANSACTIONSREQUEST']._serialized_start=739
+  _globals['_ENDEDTRANSACTIONSREQUEST']._serialized_end=799
+  _globals['_ENDEDTRANSACTIONSRESPONSE']._serialized_start=801
+  _globals['_ENDEDTRANSACTIONSRESPONSE']._serialized_end=892
+  _globals['_ENDEDTRANSACTIONS']._serialized_start=894
+  _globals['_ENDEDTRANSACTIONS']._serialized_end=971
+  _globals['_ENDOFFSETSREQUEST']._serialized_start=973
+  _globals['_ENDOFFSETSREQUEST']._serialized_end=1079
+  _globals['_ENDOFFSETSRESPONSE']._serialized_start=1081
+  _globals['_ENDOFFSETSRESPONSE']._serialized_end=1121
+  _globals['_CONTROL']._serialized_start=1124
+  _globals['_CONTROL']._serialized_end=1874
 # @@protoc_insertion_point(module_scope)

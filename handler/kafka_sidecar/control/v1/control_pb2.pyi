@@ -39,16 +39,18 @@ class WarmResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ForwardRequest(_message.Message):
-    __slots__ = ("to", "frame", "peer", "namespace")
+    __slots__ = ("to", "frame", "peer", "namespace", "load_wait_ms")
     TO_FIELD_NUMBER: _ClassVar[int]
     FRAME_FIELD_NUMBER: _ClassVar[int]
     PEER_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    LOAD_WAIT_MS_FIELD_NUMBER: _ClassVar[int]
     to: str
     frame: bytes
     peer: str
     namespace: str
-    def __init__(self, to: _Optional[str] = ..., frame: _Optional[bytes] = ..., peer: _Optional[str] = ..., namespace: _Optional[str] = ...) -> None: ...
+    load_wait_ms: int
+    def __init__(self, to: _Optional[str] = ..., frame: _Optional[bytes] = ..., peer: _Optional[str] = ..., namespace: _Optional[str] = ..., load_wait_ms: _Optional[int] = ...) -> None: ...
 
 class TopicsDeletedRequest(_message.Message):
     __slots__ = ("to", "topics", "topic_ids")
