@@ -7,6 +7,7 @@ import io
 import os
 import tracemalloc
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any, get_type_hints
 
@@ -78,6 +79,7 @@ _PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+@cache
 def _instances(entity: Any) -> st.SearchStrategy[Any]:
     hints = get_type_hints(entity)
     parts = {}
@@ -145,6 +147,14 @@ def test_a_message_of_which_nothing_is_given_is_one_that_kio_reads(
     assert size == len(out)
 
 
+def _is_read(ours: type[Message], version: int, body: memoryview) -> bool:
+    try:
+        ours.read(version, body)
+    except ProtocolError:
+        return False
+    return True
+
+
 @EACH
 @settings(max_examples=CUTS, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
@@ -153,9 +163,7 @@ def test_a_message_that_is_cut_anywhere_is_refused(
 ) -> None:
     body = _written(data.draw(_instances(schema)))
     whole = memoryview(body)
-    for end in range(len(body)):
-        with pytest.raises(ProtocolError):
-            ours.read(version, whole[:end])
+    assert not [end for end in range(len(body)) if _is_read(ours, version, whole[:end])]
 
 
 @given(st.sampled_from(MESSAGES), st.binary(max_size=300))
