@@ -162,8 +162,8 @@ def constants(bounds: Bounds) -> Sequence[Constant]:
         (fold_snapshots, "STORED_AGAIN_AFTER", bounds.kept_after),
         (
             fold_snapshots,
-            "KEPT_SECONDS",
-            fold_snapshots.KEPT_SECONDS
+            "STORE_EVERY_SECONDS",
+            fold_snapshots.STORE_EVERY_SECONDS
             if bounds.kept_after == fold_snapshots.STORED_AGAIN_AFTER
             else KEPT_SOON_SECONDS,
         ),

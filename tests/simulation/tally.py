@@ -36,7 +36,7 @@ ROWS: Final = (
     Row("the tail is held before a gap", f"{PARTITION}.follow.tail_gap.TailGap.holds", bool),
     Row("the tail goes on over a gap", f"{PARTITION}.partition.Partition.read_tail_again"),
     Row("a fold learns of an earlier one", f"{PARTITION}.fold.fold.Fold.learn"),
-    Row("a replay goes on from what was kept", f"{PARTITION}.follow.replay.Replay._go_on_from_what_was_kept", bool),
+    Row("a replay goes on from what was kept", f"{PARTITION}.follow.replay.Replay._resume_from_snapshot", bool),
     Row("a replay folds all that is left", f"{PARTITION}.follow.replay.Replay._fold_all_that_is_left", bool),
     Row("a replay reads a piece", f"{PARTITION}.follow.replay.Replay._read_piece"),
     Row("a batch comes behind a refused one", "kafka_sidecar.apis.state.refused_batches.RefusedBatches.before", bool),

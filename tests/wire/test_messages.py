@@ -7,7 +7,6 @@ import io
 import os
 import tracemalloc
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
 from importlib import import_module
 from typing import Any, get_type_hints
 
@@ -79,8 +78,17 @@ _PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-@cache
+_STRATEGIES: dict[Any, st.SearchStrategy[Any]] = {}
+
+
 def _instances(entity: Any) -> st.SearchStrategy[Any]:
+    """Each is made once: that takes longer than an example."""
+    if entity not in _STRATEGIES:
+        _STRATEGIES[entity] = _made(entity)
+    return _STRATEGIES[entity]
+
+
+def _made(entity: Any) -> st.SearchStrategy[Any]:
     hints = get_type_hints(entity)
     parts = {}
     for field in fields(entity):

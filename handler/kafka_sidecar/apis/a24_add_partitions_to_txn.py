@@ -167,7 +167,7 @@ def _topic_results(call: Call, topics: Topics, error_of: ErrorOf) -> list[AddPar
             name=topic.name,
             results_by_partition=[
                 AddPartitionsToTxnPartitionResult(
-                    partition_index=index, partition_error_code=_told(call, error_of(topic.name, index))
+                    partition_index=index, partition_error_code=_for_version(call, error_of(topic.name, index))
                 )
                 for index in topic.partitions
             ],
@@ -176,7 +176,7 @@ def _topic_results(call: Call, topics: Topics, error_of: ErrorOf) -> list[AddPar
     ]
 
 
-def _told(call: Call, error: ErrorCode) -> ErrorCode:
+def _for_version(call: Call, error: ErrorCode) -> ErrorCode:
     if error is ErrorCode.PRODUCER_FENCED and call.version < FENCED_SINCE:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return error

@@ -75,7 +75,7 @@ async def _found(
         return _Refusal(error_code(error), str(error))
 
 
-def _told(config: Config, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+def _result_of(config: Config, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
     synonyms = []
     if request.include_synonyms:  # the value that holds first, then what would hold without it
         if config.source is not ConfigSource.DEFAULT_CONFIG:
@@ -103,7 +103,7 @@ def _result(
     if isinstance(found, _Refusal):
         result.error_code, result.error_message = found
     else:
-        result.configs = [_told(config, request) for config in found if not keys or config.name in keys]
+        result.configs = [_result_of(config, request) for config in found if not keys or config.name in keys]
     return result
 
 

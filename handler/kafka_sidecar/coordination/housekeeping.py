@@ -251,13 +251,13 @@ class Housekeeper:
             ]
         if reasons and is_finite:
             log.warning("%s is kept without end from now on: %s", self._topic, reasons[0])
-            await self._be_kept(FOR_EVER)
+            await self._apply_retention(FOR_EVER)
         elif reasons:
             self._say(reasons[0])
         elif in_general.policies is None or None in forgetful or self._looks == 0:
             return  # something could not be asked
         elif own != self._wanted and (is_finite or (self._wanted.is_finite and self._looks >= LOOKS)):
-            await self._be_kept(self._wanted)
+            await self._apply_retention(self._wanted)
             log.info(
                 "of %s Pulsar keeps what is not compacted, and what was written in %d minutes",
                 self._topic,
@@ -288,7 +288,7 @@ class Housekeeper:
             else f"the broker of {partition} may forget what is compacted: it is {version or 'behind a proxy'}"
         )
 
-    async def _be_kept(self, wanted: Retention) -> None:
+    async def _apply_retention(self, wanted: Retention) -> None:
         await self._admin.policies.set_retention(self._topic, *wanted)
         try:
             async with asyncio.timeout(POLICY_SECONDS):

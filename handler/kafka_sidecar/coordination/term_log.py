@@ -98,7 +98,7 @@ class PulsarTermLog(TermLog[R]):
         self._sent_at: deque[float] = deque()
         self.lost_reason: PulsarError | None = None
         self._marker_at: asyncio.Future[Position] = self._loop.create_future()
-        self._home_said: asyncio.Future[None] = self._loop.create_future()
+        self._home_announced: asyncio.Future[None] = self._loop.create_future()
         self._legacy_keys: set[bytes] = set()
 
     async def become_only_writer(self, on_lost: Callable[[PulsarError], None]) -> None:
@@ -144,11 +144,11 @@ class PulsarTermLog(TermLog[R]):
         _check_home(self._topic, self._home, namespace)
         self._send([(HOME_KEY, namespace.encode())])
         self.after_writes(self._on_home_stored)
-        await self._home_said
+        await self._home_announced
 
     def _on_home_stored(self) -> None:
-        if not self._home_said.done():  # a receipt may still come when the log is lost
-            self._home_said.set_result(None)
+        if not self._home_announced.done():  # a receipt may still come when the log is lost
+            self._home_announced.set_result(None)
 
     def append_marker(self) -> None:
         """A record that says nothing. Its receipt proves that nobody else has written since this one became the only
@@ -222,7 +222,7 @@ class PulsarTermLog(TermLog[R]):
             self._producer = None
         self._waiting.clear()
         self._sent_at.clear()
-        for waiting in (self._marker_at, self._home_said):
+        for waiting in (self._marker_at, self._home_announced):
             if not waiting.done():
                 waiting.cancel()
 
@@ -249,7 +249,7 @@ class PulsarTermLog(TermLog[R]):
         """Nothing is written any more. The term hears of it, whether it still reads or serves already."""
         if self.lost_reason is None:
             self.lost_reason = reason
-            for waiting in (self._marker_at, self._home_said):
+            for waiting in (self._marker_at, self._home_announced):
                 if not waiting.done():
                     waiting.set_exception(reason)
                     waiting.exception()  # looked at: nobody may be waiting for it yet

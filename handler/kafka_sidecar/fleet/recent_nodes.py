@@ -17,7 +17,7 @@ MOST_NODES: Final = 1_000
 class RecentNodes:
     def __init__(self) -> None:
         self._seen: dict[int, tuple[Member, float]] = {}
-        self._told: dict[int, None] = {}  # node ids, in the order in which Metadata named them first
+        self._named: dict[int, None] = {}  # node ids, in the order in which Metadata named them first
 
     def see(self, member: Member, at: float) -> None:
         """The last place of a node counts."""
@@ -38,10 +38,10 @@ class RecentNodes:
     def tell(self, node_ids: Iterable[int]) -> None:
         """Metadata names these now, or that of other sidecars did before."""
         for node_id in node_ids:
-            self._told[node_id] = None
-        while len(self._told) > MOST_NODES:
-            del self._told[next(iter(self._told))]
+            self._named[node_id] = None
+        while len(self._named) > MOST_NODES:
+            del self._named[next(iter(self._named))]
 
     def were_advertised(self, node_ids: Iterable[int]) -> list[int]:
         """Those of them that clients may know."""
-        return [node_id for node_id in node_ids if node_id in self._told]
+        return [node_id for node_id in node_ids if node_id in self._named]

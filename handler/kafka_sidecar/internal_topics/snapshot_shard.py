@@ -57,7 +57,7 @@ class SnapshotShard:
         self._places = SnapshotPlaces(client, admin, topic, self, clock)
         self._parts = OwnParts()
         self._keeping: dict[bytes, int] = {}  # keys that are being kept, and how many values of each
-        self._kept_meanwhile: set[bytes] | None = None  # keys, while what is old is about to be deleted
+        self._stored_meanwhile: set[bytes] | None = None  # keys, while what is old is about to be deleted
         self._writes: KeyedWrites | None = None
         self._opening = asyncio.Lock()
         self._closed: PulsarError | None = None
@@ -146,8 +146,8 @@ class SnapshotShard:
     # --- kept
 
     async def keep(self, key: bytes, value: bytes) -> None:
-        if self._kept_meanwhile is not None:
-            self._kept_meanwhile.add(key)
+        if self._stored_meanwhile is not None:
+            self._stored_meanwhile.add(key)
         self._keeping[key] = self._keeping.get(key, 0) + 1
         try:
             await self._keep(key, value)
@@ -251,12 +251,12 @@ class SnapshotShard:
         self._parts.another_has_replaced(key, head)
 
     async def delete_old(self, still_old: Callable[[], Awaitable[Iterable[bytes]]]) -> None:
-        self._kept_meanwhile = kept_meanwhile = set(self._keeping)
+        self._stored_meanwhile = stored_meanwhile = set(self._keeping)
         try:
             await self._writer()
-            await self._delete([key for key in await still_old() if key not in kept_meanwhile])
+            await self._delete([key for key in await still_old() if key not in stored_meanwhile])
         finally:
-            self._kept_meanwhile = None
+            self._stored_meanwhile = None
 
     async def write_marker(self) -> None:
         writes = await self._writer()

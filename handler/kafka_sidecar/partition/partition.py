@@ -115,11 +115,11 @@ class Partition:
         self._fold = Fold(None, self.transactions, memory)
         self._fold.own_writer = writer_name.encode()
         self._gaps = GapCheck(name, log_, self.transactions, self)
-        self._kept = FoldSnapshots(
+        self._folds = FoldSnapshots(
             name, self._fold, self.transactions, indexes.states, self._gaps, clock, self.on_late_hidden
         )
         self._unannounced = UnannouncedTransactions(log_, self._fold, self.transactions)
-        self._contents = contents = EntryContents(name, failures, self._unannounced, self._kept, self)
+        self._contents = contents = EntryContents(name, failures, self._unannounced, self._folds, self)
         self._cache = indexes.cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
@@ -161,7 +161,7 @@ class Partition:
         self._verified = VerifiedAppends(log_, self._fold, self.transactions, self)
         self._late = LateTransactions(name, self.transactions, self, ask_ended)
         self._producer_times = ProducerTimes(self._fold, self._tail, self._begun_at)
-        self._configs_told = self._skips_told = 0
+        self._config_changes = self._skip_changes = 0
         self._opening = asyncio.create_task(self._open())
 
     # --- opening and ending
@@ -173,17 +173,17 @@ class Partition:
                 OPEN_SECONDS, lambda: (self._fold.reached, self._tail.delays, self._log.patience.delays)
             ):
                 asked_at = self._loop.time()
-                told = self._configs_told
+                changes = self._config_changes
                 config = await self._log.config()
-                if told == self._configs_told:  # else it was altered while the answer was on its way
+                if changes == self._config_changes:  # else it was altered while the answer was on its way
                     self._appender.config = config
-                told = self._skips_told
+                changes = self._skip_changes
                 skipped = await self._log.skipped()
-                if told == self._skips_told:
+                if changes == self._skip_changes:
                     self._contents.skipped = skipped
                 self.set_counting(counts_records=await self._log.counts_records())
                 announce = self._unannounced.announce if self._failures.has_transactions(self.name) else None
-                begun = await begin_fold(self._log, self._fold, self.transactions, self._to_end, self._kept, announce)
+                begun = await begin_fold(self._log, self._fold, self.transactions, self._to_end, self._folds, announce)
                 self._log_start.note(await self._log.moved_start())
                 await self._log_start.begin(begun.stats, begun.log_start, asked_at)
         except TimeoutError:
@@ -255,10 +255,10 @@ class Partition:
         self._catch_ups.close()
         self.times.stop()
         if code is ErrorCode.KAFKA_STORAGE_ERROR:
-            self._kept.distrust()
+            self._folds.distrust()
             self._producer_snapshots.distrust()
         else:
-            self._kept.close()
+            self._folds.close()
             if self._keeps_producers():
                 self._producer_snapshots.close(is_pending=is_pending)
             elif not self._appender.has_appended:
@@ -270,7 +270,7 @@ class Partition:
     def close(self) -> list[asyncio.Task[None]]:
         """What it does yet, for callers that have the time to wait for it."""
         self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, "closed")
-        return [keeping for keeping in (self._kept.keeping, self._producer_snapshots.keeping) if keeping is not None]
+        return [one for one in (self._folds.keeping, self._producer_snapshots.keeping) if one is not None]
 
     # --- appending
 
@@ -341,7 +341,7 @@ class Partition:
 
     @property
     def no_transactions_up_to(self) -> Position | None:
-        return self._kept.none_up_to
+        return self._folds.none_up_to
 
     @property
     def knows_the_past(self) -> bool:
@@ -350,7 +350,7 @@ class Partition:
     def on_replayed(self) -> None:
         self._release()
 
-    def on_kept(self) -> None:
+    def on_snapshot_stored(self) -> None:
         if self.is_open:
             self._release()
 
@@ -409,7 +409,7 @@ class Partition:
 
     def set_config(self, config: LogConfig) -> None:
         """Of what is appended from now on."""
-        self._configs_told += 1
+        self._config_changes += 1
         self._appender.config = config
 
     def set_counting(self, *, counts_records: bool) -> None:
@@ -420,7 +420,7 @@ class Partition:
         """An operator has entries skipped. What was concluded of them is forgotten: the next request opens the
         partition again.
         """
-        self._skips_told += 1
+        self._skip_changes += 1
         if self._fold.reached is None:
             self._contents.skipped = skipped
         elif skipped != self._contents.skipped:
@@ -498,7 +498,7 @@ class Partition:
             "partition %s: entry %s could not be folded, the partition is opened again", self.name, position
         )
         self._failures.note(self.name, position)
-        self._kept.invalidate()
+        self._folds.invalidate()
         self._producer_snapshots.invalidate()
         self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"entry {position} could not be folded")
 
@@ -513,7 +513,7 @@ class Partition:
         return self._fold.next_offset
 
     def on_late_hidden(self) -> None:
-        self._kept.note_hidden()
+        self._folds.note_hidden()
         self.serve_again()
 
     def serve_again(self) -> None:
@@ -718,7 +718,7 @@ class Partition:
         self.transactions.drop_before(self.log_start, self._log_start.gone_before)
         self._cache.set_fixed(self.transactions.size)
         self._late.tick(now)
-        self._kept.tick(now)
+        self._folds.tick(now)
         self._producer_snapshots.stay_ready(now)
         if self._keeps_producers():
             self._producer_snapshots.tick(now)
@@ -730,7 +730,7 @@ class Partition:
             self._tail.stop_unless_held()
 
     def _tick_while_opening(self, now: float) -> None:
-        self._kept.tick(now)
+        self._folds.tick(now)
         if now - self._begun_at > OPEN_SECONDS:
             limited.info(
                 "partition %s is being opened: its log is folded up to offset %d", self.name, self._fold.next_offset

@@ -45,10 +45,10 @@ class AnEndThatIsGone:
         await self.keep()
 
     async def keep(self) -> None:
-        self.first._kept._kept_to = 0
-        self.first._kept._keep()
-        assert self.first._kept.keeping is not None
-        await self.first._kept.keeping
+        self.first._folds._stored_to = 0
+        self.first._folds._keep()
+        assert self.first._folds.keeping is not None
+        await self.first._folds.keeping
 
     def while_others_look(self, value: bytes) -> None:
         """The first sidecar writes and keeps its fold, in a ledger that begins then."""
@@ -131,8 +131,8 @@ async def test_transactions_of_others_were_found_meanwhile_and_all_is_folded_ane
     if not lands_before:
         await gone.late_batch_lands()
     await gone.check(second, [b"a", b"b"] if lands_before else [b"a"])
-    second._kept._keep()
-    assert second._kept.keeping is not None, "what it knows is kept again"
+    second._folds._keep()
+    assert second._folds.keeping is not None, "what it knows is kept again"
     gone.close()
 
 

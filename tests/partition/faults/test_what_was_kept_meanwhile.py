@@ -196,7 +196,7 @@ async def test_what_is_kept_is_looked_up_anew_where_retention_has_taken_more(nat
 async def test_what_is_kept_right_behind_the_look_is_looked_up_anew() -> None:
     log, states = MemoryLog(), MemoryStates()
     partition, offset, go_on = await taken_in_parts(log, states, 100)
-    kept = partition._replay._kept
+    kept = partition._replay._snapshots
     look_up, has_gone_on = kept.look_up, False
 
     async def looked_up() -> KnownProducers | None:
@@ -296,7 +296,7 @@ async def test_what_another_keeps_while_it_is_asked_for_marks_is_what_is_gone_on
     partition = open_partition(log, "kafka-sidecar-a", states=states, replay_entries=10)
     assert await partition.opened() is ErrorCode.NONE
     replay = partition._replay
-    look_up, looks, go_on = replay._kept.look_up, 0, replay._read_on
+    look_up, looks, go_on = replay._snapshots.look_up, 0, replay._read_on
 
     async def looked_up() -> KnownProducers | None:
         nonlocal looks
@@ -311,7 +311,7 @@ async def test_what_another_keeps_while_it_is_asked_for_marks_is_what_is_gone_on
             log.trim(gone)
         await go_on(earlier)
 
-    replay._kept.look_up = looked_up  # type: ignore[method-assign]
+    replay._snapshots.look_up = looked_up  # type: ignore[method-assign]
     replay._read_on = gone_on  # type: ignore[method-assign]
     await append(partition, batch(b"y", producer_id=9, epoch=0, sequence=0))
     assert looks >= 2

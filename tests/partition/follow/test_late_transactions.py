@@ -158,11 +158,11 @@ async def test_what_is_hidden_while_the_fold_is_being_kept_is_kept_later() -> No
     log, states = MemoryLog(), MemoryStates()
     partition = open_partition(log, states=states)
     await write(partition, Coordinator(NUMBER), b"late", sequence=0)
-    partition._kept._keep()
+    partition._folds._keep()
     assert partition.transactions.hide_late(PRODUCER, NUMBER, partition.end_offset)
     partition.on_late_hidden()
-    assert partition._kept.keeping is not None
-    await partition._kept.keeping
+    assert partition._folds.keeping is not None
+    await partition._folds.keeping
     await asyncio.gather(*partition.close())
     later = open_partition(log, "kafka-sidecar-later", states=states)
     await later.opened()
@@ -171,9 +171,9 @@ async def test_what_is_hidden_while_the_fold_is_being_kept_is_kept_later() -> No
 
 
 async def keep(partition: Partition) -> None:
-    partition._kept._keep()
-    assert partition._kept.keeping is not None
-    await partition._kept.keeping
+    partition._folds._keep()
+    assert partition._folds.keeping is not None
+    await partition._folds.keeping
 
 
 def unreadable(states: MemoryStates, monkeypatch: pytest.MonkeyPatch, part: bytes) -> None:
@@ -218,7 +218,7 @@ async def test_what_is_hidden_is_kept_although_another_sidecar_has_kept_more() -
         return await MemoryStates.names(states, prefix)
 
     states.names = names  # type: ignore[method-assign]
-    partition._kept._keep()
+    partition._folds._keep()
     await asks.wait()
     del states.names
     await append(other, batch(b"more"))
@@ -244,7 +244,7 @@ async def test_what_is_hidden_is_kept_at_the_end_if_it_could_not_be_kept_before(
         raise Unavailable("the connection was lost")
 
     states.store = store  # type: ignore[method-assign]
-    partition._kept._keep()
+    partition._folds._keep()
     await stores.wait()
     closing = partition.close()
     fails.set()
@@ -338,7 +338,7 @@ async def test_what_is_not_in_the_last_snapshot_is_not_deleted(meanwhile: str) -
 
     states.store = store  # type: ignore[method-assign]
     await append(other, batch(b"more"))
-    other._kept._keep()
+    other._folds._keep()
     await stores.wait()
     if meanwhile == "it closes":
         closing = other.close()
@@ -348,8 +348,8 @@ async def test_what_is_not_in_the_last_snapshot_is_not_deleted(meanwhile: str) -
         assert other.transactions.hide_late(PRODUCER, NUMBER, other.end_offset)
         other.on_late_hidden()
         may_go_on.set()
-        assert other._kept.keeping is not None
-        await other._kept.keeping  # it is killed behind this
+        assert other._folds.keeping is not None
+        await other._folds.keeping  # it is killed behind this
     assert await is_hidden_from_who_comes_later(log, states)
 
 

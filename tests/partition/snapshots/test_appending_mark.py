@@ -232,7 +232,7 @@ async def test_mark_and_value_are_put_again_in_a_topic_that_is_made_anew() -> No
 
 async def test_what_is_gone_with_its_topic_is_stored_anew_also_by_who_closes_at_once() -> None:
     _, states, partition = await begun()
-    partition.tick(asyncio.get_running_loop().time() + producer_snapshots.KEPT_SECONDS)
+    partition.tick(asyncio.get_running_loop().time() + producer_snapshots.STORE_EVERY_SECONDS)
     await settled(partition)
     states.values.clear()
     states.remade += 1

@@ -44,12 +44,12 @@ async def test_at_the_end_all_is_kept_also_where_keeping_it_before(what: str) ->
     else:
         assert (await end(partition, ABORTED)).error is ErrorCode.NONE
         states.is_away = True
-    partition._kept._keep()
-    assert partition._kept.keeping is not None
+    partition._folds._keep()
+    assert partition._folds.keeping is not None
     if what == "hangs":
         assert (await end(partition, ABORTED)).error is ErrorCode.NONE
     else:
-        await partition._kept.keeping
+        await partition._folds.keeping
         states.is_away = False
     closing = partition.close()
     may_go_on.set()
@@ -90,9 +90,9 @@ async def test_a_fold_that_lands_late_does_not_count() -> None:
         sent.append((key, value))
 
     late.store = hangs  # type: ignore[method-assign]
-    first._kept._keep()
-    assert first._kept.keeping is not None
-    await first._kept.keeping
+    first._folds._keep()
+    assert first._folds.keeping is not None
+    await first._folds.keeping
     assert (await end(second, ABORTED)).error is ErrorCode.NONE
     await asyncio.gather(*second.close())
     (kept,) = folds(states)
@@ -100,7 +100,7 @@ async def test_a_fold_that_lands_late_does_not_count() -> None:
         await states.store(*one)
     third = open_partition(log, "kafka-sidecar-c", states=states)
     assert await third.opened() is ErrorCode.NONE
-    assert third._kept._restored == kept.position
+    assert third._folds._restored == kept.position
     for partition in (first, third):
         partition.close()
 
@@ -122,7 +122,7 @@ async def test_what_a_consumers_sidecar_has_kept_early_is_not_gone_on_from(befor
     await asyncio.gather(*writing.close())
     third = open_partition(log, "kafka-sidecar-third", states=states)
     assert await third.opened() is ErrorCode.NONE
-    assert third._kept._restored == log.entries[-1].position
+    assert third._folds._restored == log.entries[-1].position
     third.close()
 
 
@@ -134,7 +134,7 @@ async def test_what_a_sidecar_of_0_2_has_kept_is_found() -> None:
     states.values[KEY] = states.values.pop(key)
     second = open_partition(log, "kafka-sidecar-b", states=states)
     assert await second.opened() is ErrorCode.NONE
-    assert second._kept._restored == log.entries[-1].position
+    assert second._folds._restored == log.entries[-1].position
     second.close()
 
 
@@ -151,7 +151,7 @@ async def test_of_what_0_2_has_kept_and_this_release_that_counts_which_ends_last
     states.values |= {key: value for key, value in before.items() if key.startswith(KEY)}
     third = open_partition(log, "kafka-sidecar-c", states=states)
     assert await third.opened() is ErrorCode.NONE
-    assert third._kept._restored == log.entries[-1].position
+    assert third._folds._restored == log.entries[-1].position
     third.close()
 
 
@@ -175,7 +175,7 @@ async def test_who_needs_all_transactions_goes_on_from_a_value_that_tells_all() 
     await log.begin_transactions(BEFORE_ALL)  # one of another's was found
     third = open_partition(log, "kafka-sidecar-c", states=states)
     assert await third.opened() is ErrorCode.NONE
-    assert third._kept._restored == log.entries[0].position
+    assert third._folds._restored == log.entries[0].position
     third.close()
 
 
@@ -185,9 +185,9 @@ async def test_of_all_that_retention_has_made_useless_it_is_known_who_has_ended(
     """In whichever order it is read."""
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
     first = await with_a_transaction(log, states, coordinator)
-    first._kept._keep()
-    assert first._kept.keeping is not None
-    await first._kept.keeping
+    first._folds._keep()
+    assert first._folds.keeping is not None
+    await first._folds.keeping
     ends_first = states.values[keys(states)[0]]
     assert (await end(first, ABORTED)).error is ErrorCode.NONE
     await asyncio.gather(*first.close())
@@ -214,13 +214,13 @@ async def test_of_all_that_retention_has_made_useless_it_is_known_who_has_ended(
 async def test_what_grows_old_while_the_partition_is_open_is_kept_anew() -> None:
     log, states, coordinator = MemoryLog(), MemoryStates(), Coordinator()
     partition = await with_a_transaction(log, states, coordinator)
-    partition._kept._keep()
-    assert partition._kept.keeping is not None
-    await partition._kept.keeping
+    partition._folds._keep()
+    assert partition._folds.keeping is not None
+    await partition._folds.keeping
     old = keys(states)
-    partition._kept._kept_since -= 8 * 24 * 3_600
-    partition._kept.tick(asyncio.get_running_loop().time() + fold_snapshots.KEPT_SECONDS)
-    await partition._kept.keeping
+    partition._folds._stored_since -= 8 * 24 * 3_600
+    partition._folds.tick(asyncio.get_running_loop().time() + fold_snapshots.STORE_EVERY_SECONDS)
+    await partition._folds.keeping
     (anew,) = keys(states)
     assert [anew] != old
     partition.close()
@@ -263,9 +263,9 @@ async def test_what_another_has_kept_since_is_not_thrown_away() -> None:
     assert (await append(third, batch(b"plain"))).error is ErrorCode.NONE
     await asyncio.gather(*third.close())
     since = keys(states)
-    second._kept.distrust()
-    assert second._kept.keeping is not None
-    await second._kept.keeping
+    second._folds.distrust()
+    assert second._folds.keeping is not None
+    await second._folds.keeping
     assert keys(states) == since
     second.close()
 

@@ -377,7 +377,7 @@ async def test_who_knows_less_does_not_replace_what_another_has_kept() -> None:
     first.tick(asyncio.get_running_loop().time() + 10)
     await settled(first)
     assert [one.began for one in values(states)] == [None]
-    second._producer_snapshots._kept_to = None
+    second._producer_snapshots._stored_to = None
     second.tick(asyncio.get_running_loop().time() + 100)
     await settled(second)
     assert [one.began for one in values(states)] == [None]
@@ -583,7 +583,7 @@ async def test_a_value_that_began_earlier_and_was_stored_later_is_gone_on_from_w
     for sequence in range(1, 4):
         assert (await append(second, numbered(sequence))).error is ErrorCode.NONE
         end = log.entries[-1].position
-        second._producer_snapshots._kept_at = -math.inf
+        second._producer_snapshots._last_try_at = -math.inf
         second._producer_snapshots.tick(asyncio.get_running_loop().time())
         await settled(second)
         assert end in [one.last for one in values(states)], "also if it is closed now"

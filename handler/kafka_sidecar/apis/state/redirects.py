@@ -80,16 +80,18 @@ class ProduceRedirects:
 
 
 class FetchRedirects:
-    __slots__ = ("_replica_told", "_told", "last_asked_at")
+    __slots__ = ("_redirected", "_replica_named_at", "last_asked_at")
 
     def __init__(self) -> None:
-        self._told: WeakKeyDictionary[Any, dict[Hashable, int]] = WeakKeyDictionary()  # in which version of the fleet
-        self._replica_told: WeakKeyDictionary[Any, dict[Hashable, float]] = WeakKeyDictionary()  # when
+        self._redirected: WeakKeyDictionary[Any, dict[Hashable, int]] = (
+            WeakKeyDictionary()
+        )  # in which version of the fleet
+        self._replica_named_at: WeakKeyDictionary[Any, dict[Hashable, float]] = WeakKeyDictionary()  # when
         self.last_asked_at = 0.0
 
     def refuses(self, client: ClientConnection, partition: Hashable, version: int) -> bool:
         """Whether a consumer is sent to another member that leads the partition, in this version of the fleet."""
-        told = self._told.setdefault(client, {})
+        told = self._redirected.setdefault(client, {})
         known = told.get(partition)
         if known == version or (known is None and len(told) >= MOST_PARTITIONS):
             return False
@@ -99,7 +101,7 @@ class FetchRedirects:
 
     def names_replica(self, client: ClientConnection, partition: Hashable, now: float) -> bool:
         """Whether a consumer is sent to the replica in its rack (KIP-392)."""
-        told = self._replica_told.setdefault(client, {})
+        told = self._replica_named_at.setdefault(client, {})
         at = told.get(partition)
         if (at is not None and now - at < REPLICA_SECONDS) or (at is None and len(told) >= MOST_PARTITIONS):
             return False

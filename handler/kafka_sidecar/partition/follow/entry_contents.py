@@ -32,7 +32,7 @@ class EntryContents:
         self._name = name
         self._failures = failures
         self._unannounced = unannounced
-        self._kept = kept
+        self._snapshots = kept
         self._partition = partition
         self.skipped: frozenset[Position] = frozenset()  # by an operator, of those that can't be read
 
@@ -59,7 +59,7 @@ class EntryContents:
             )
 
     def _note(self, content: Content, position: Position) -> None:
-        kept = self._kept
+        kept = self._snapshots
         if (
             kept.is_for_clients
             and self._unannounced.begin_in(content, position, kept.none_up_to)

@@ -142,7 +142,7 @@ class Replay:
         self._log = log_
         self._fold = fold
         self._contents = contents
-        self._kept = kept
+        self._snapshots = kept
         self._partition = partition
         self._turn = asyncio.Lock()
         self._max_entries = max_entries
@@ -230,7 +230,7 @@ class Replay:
             await self._read_window()
 
     async def _learn_more_than_the_window(self) -> bool:
-        if not self._has_read_left and await self._go_on_from_what_was_kept():
+        if not self._has_read_left and await self._resume_from_snapshot():
             return True
         return self._was_trimmed and await self._fold_all_that_is_left()
 
@@ -255,7 +255,7 @@ class Replay:
 
     # --- from what was kept
 
-    async def _go_on_from_what_was_kept(self) -> bool:
+    async def _resume_from_snapshot(self) -> bool:
         """False where nothing was that is of use."""
         while self._left is None or self._going_on is not None:
             if self._going_on is None:
@@ -276,14 +276,14 @@ class Replay:
                     return False
                 if not await self._goes_on_when_read(earlier):
                     return None
-            self._learn_what_was_kept(earlier)
+            self._learn_snapshot(earlier)
             return True
         except NoEntryCame:
             self._going_on = None  # the log may have been emptied meanwhile
             raise
         except IndexAlarm as alarm:
             self._going_on = None
-            self._kept.throw_away(str(alarm))
+            self._snapshots.throw_away(str(alarm))
             return None
 
     async def _goes_on_when_read(self, earlier: Fold) -> bool:
@@ -299,7 +299,7 @@ class Replay:
             if await self._goes_on_at_once(earlier):  # it was read meanwhile
                 return True
             self._was_trimmed, self._going_on = True, None
-            self._kept.pass_over(is_gone=stats.first is not None and last < stats.first)
+            self._snapshots.pass_over(is_gone=stats.first is not None and last < stats.first)
             return False
 
     async def _read_to(self, last: Position) -> None:
@@ -318,10 +318,10 @@ class Replay:
     def _has_folded(self, position: Position) -> bool:
         return self._fold.last_position is not None and self._fold.last_position >= position
 
-    def _learn_what_was_kept(self, earlier: Fold) -> None:
+    def _learn_snapshot(self, earlier: Fold) -> None:
         self._fold.learn(earlier)
         self._going_on = None  # it is used up
-        self._kept.has_learnt()
+        self._snapshots.has_learnt()
 
     async def _read_on(self, earlier: Fold) -> None:
         """Fold what stands between where `earlier` has come and where the partition's fold began."""
@@ -428,9 +428,9 @@ class Replay:
 
     async def _fold_snapshots(self, known: Extent | None = None) -> Fold | None:
         """Of the surest value that is of use, and began before what is `known`."""
-        while (kept := await self._kept.look_up()) is not None:
+        while (kept := await self._snapshots.look_up()) is not None:
             if known is not None and not kept.extent.began_earlier(known):
-                self._kept.leave()
+                self._snapshots.leave()
                 return None
             stats = await self._log.stats()
             earlier = self._fold_of(kept)
@@ -438,8 +438,8 @@ class Replay:
                 return earlier
             if stats.may_hold(kept.last) or (stats.first is not None and kept.last <= stats.first):
                 is_far = not self._has_read_left and stats.last is not None and is_too_far(kept.last, stats.last, stats)
-                return (await self._kept_long_ago() or earlier) if is_far else earlier
-            self._kept.pass_over(
+                return (await self._old_snapshot() or earlier) if is_far else earlier
+            self._snapshots.pass_over(
                 is_gone=await self._has_lost_what_followed(kept, stats)
             )  # if not, its topic was deleted
         return None
@@ -458,7 +458,7 @@ class Replay:
     def _fold_of(self, kept: KnownProducers) -> Fold:
         return kept.fold(KnownVerdicts(self._partition.transactions), self._fold.memory)
 
-    async def _kept_long_ago(self) -> Fold | None:
+    async def _old_snapshot(self) -> Fold | None:
         """A fold of what was kept that passes over what stands behind it: no sidecar has written there. None where one
         may have.
 
@@ -466,10 +466,10 @@ class Replay:
         """
         fold = self._fold
         is_replicated = fold.producers.has_replicated or await self._log.counts_records()
-        if fold.knows_next_offset and not is_replicated and await self._kept.tells_all():
+        if fold.knows_next_offset and not is_replicated and await self._snapshots.tells_all():
             await self._read_window()
             if not len(fold.producers):
-                kept = await self._kept.look_up()  # a sidecar that had a mark before may have kept more
+                kept = await self._snapshots.look_up()  # a sidecar that had a mark before may have kept more
                 stats, begin = await self._log.stats(), fold.replayed_from
                 if kept is None or begin is None:
                     raise Unavailable(f"the snapshot of {self._name} was deleted while it was looked at")

@@ -32,7 +32,7 @@ log = RateLimitedLog(logging.getLogger(__name__))
 # So many offsets may have to be folded again: a fraction of a second.
 STORED_AGAIN_AFTER: Final = 10_000
 # Every sidecar that has the partition open keeps its fold.
-KEPT_SECONDS: Final = 60.0
+STORE_EVERY_SECONDS: Final = 60.0
 _KIND: Final = b"fold"
 # In place of where it began, for one that knows all transactions that sidecars have announced. Where exactly it began
 # says nothing more:
@@ -68,16 +68,16 @@ class FoldSnapshots:
         self._clock = clock
         # Nobody had announced transactions there, or before, when the fold began
         self.none_up_to: Position | None = None
-        self._kept_to = 0
-        self._kept_in: int | None = None  # the ledger
+        self._stored_to = 0
+        self._stored_in: int | None = None  # the ledger
         self._restored: Position | None = None  # where it was kept
         self._is_whole = True
         self._on_hidden = on_hidden
         self._hidden_noted = 0  # how often something was hidden that the log shows
-        self._hidden_kept = 0  # of those, how many are in what is kept
+        self._hidden_stored = 0  # of those, how many are in what is kept
         self._taken_over: set[bytes] = set()  # what others have kept that tells more than the log: this fold knows it
-        self._kept_at = -KEPT_SECONDS
-        self._kept_since = -math.inf  # when what is kept was stored, in this process's time
+        self._last_try_at = -STORE_EVERY_SECONDS
+        self._stored_since = -math.inf  # when what is kept was stored, in this process's time
         self._times_remade = 0  # the topic, when it was stored
         self._keeping: asyncio.Task[None] | None = None
 
@@ -139,8 +139,8 @@ class FoldSnapshots:
     def _go_on_from(self, stored: DecodedSnapshot, since: float, times_remade: int) -> None:
         restore(stored, self._fold, self._transactions)
         self._restored = stored.position
-        self._kept_to, self._kept_in = self._fold.next_offset, stored.position.ledger
-        self._kept_since, self._times_remade = since, times_remade
+        self._stored_to, self._stored_in = self._fold.next_offset, stored.position.ledger
+        self._stored_since, self._times_remade = since, times_remade
 
     def _must_be_stored_again(self) -> bool:
         """Whether something was hidden since it was kept, its topic was made again, or it is so old that others may
@@ -148,15 +148,15 @@ class FoldSnapshots:
         """
         if self._has_hidden:
             return True
-        if self._kept_in is None or self._values is None:
+        if self._stored_in is None or self._values is None:
             return False
         is_gone = self._times_remade != self._values.times_remade
-        return is_gone or asyncio.get_running_loop().time() - self._kept_since >= WRITE_ANEW_MS / 1000
+        return is_gone or asyncio.get_running_loop().time() - self._stored_since >= WRITE_ANEW_MS / 1000
 
     @property
     def _has_hidden(self) -> bool:
         """Whether it has hidden something since it was kept."""
-        return self._hidden_kept < self._hidden_noted
+        return self._hidden_stored < self._hidden_noted
 
     async def _stored_by_others(
         self, values: SnapshotValues
@@ -292,19 +292,19 @@ class FoldSnapshots:
         """
         if self._transactions.to_recall:
             self._transactions.recall_up_to(self._fold.next_offset)
-        last, new = self._fold.last_position, self._fold.next_offset - self._kept_to
+        last, new = self._fold.last_position, self._fold.next_offset - self._stored_to
         is_due = (
             new >= STORED_AGAIN_AFTER
-            or (new > 0 and last is not None and last.ledger != self._kept_in)
+            or (new > 0 and last is not None and last.ledger != self._stored_in)
             or self._must_be_stored_again()
         )
-        if is_due and now - self._kept_at >= KEPT_SECONDS:
-            self._kept_at = now
+        if is_due and now - self._last_try_at >= STORE_EVERY_SECONDS:
+            self._last_try_at = now
             self._keep()
 
     def close(self) -> None:
         """The partition has ended, maybe before it was open: it took too long, and goes on from here then."""
-        if self._fold.next_offset > self._kept_to or self._must_be_stored_again():
+        if self._fold.next_offset > self._stored_to or self._must_be_stored_again():
             self._keep(is_last=True)
 
     @property
@@ -334,7 +334,7 @@ class FoldSnapshots:
         snapshot = known.snapshot
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
-            if snapshot.fold.next_offset <= self._kept_to and not self._must_be_stored_again():
+            if snapshot.fold.next_offset <= self._stored_to and not self._must_be_stored_again():
                 return
         try:
             is_from_the_start = _is_from_the_start(snapshot.transactions)
@@ -349,9 +349,9 @@ class FoldSnapshots:
             ):  # else the sidecar that knew more of the log may not have known what is hidden
                 data = await in_a_thread(lambda: packed.pack(snapshot.encode()))
                 await values.store(extent, data, tells_more=bool(snapshot.transactions.undone))
-                self._kept_since = asyncio.get_running_loop().time()
-                self._hidden_kept = max(self._hidden_kept, known.hidden)
-            self._kept_to, self._kept_in, self._times_remade = (
+                self._stored_since = asyncio.get_running_loop().time()
+                self._hidden_stored = max(self._hidden_stored, known.hidden)
+            self._stored_to, self._stored_in, self._times_remade = (
                 snapshot.fold.next_offset,
                 snapshot.position.ledger,
                 times_remade,

@@ -40,7 +40,7 @@ log = RateLimitedLog(logging.getLogger(__name__))
 
 # A release that packs them in another way needs another key.
 _KIND: Final = b"producer-states"
-KEPT_SECONDS: Final = 60.0
+STORE_EVERY_SECONDS: Final = 60.0
 # So many entries are folded again in half a second.
 ENTRIES_BEHIND: Final = 30_000
 # However much is written.
@@ -57,7 +57,7 @@ class PartitionForSnapshots(Protocol):
         """Another sidecar has kept more than is known here."""
         ...
 
-    def on_kept(self) -> None:
+    def on_snapshot_stored(self) -> None:
         """What keeps appends from being sent may be over."""
         ...
 
@@ -70,8 +70,8 @@ class ProducerSnapshots:
         self._fold = fold
         self._partition = partition
         self._clock = clock
-        self._kept_to: Position | None = None
-        self._kept_at = -math.inf
+        self._stored_to: Position | None = None
+        self._last_try_at = -math.inf
         self._is_whole = True
         self._values = None if states is None else SnapshotValues(_KIND, name, states)
         self._found: bytes | None = None  # the key of the value that the replay goes on from
@@ -105,7 +105,7 @@ class ProducerSnapshots:
             return None
         _, known, age = found
         self._found_since, self._times_remade = asyncio.get_running_loop().time() - age, times_remade
-        self._kept_to = known.last
+        self._stored_to = known.last
         return known
 
     async def _surest(self, values: SnapshotValues) -> tuple[bytes, KnownProducers, float] | None:
@@ -128,11 +128,11 @@ class ProducerSnapshots:
         """
         if self._values is not None and self._found is not None:
             self._values.pass_over(self._found, is_gone=is_gone)
-            self._kept_to = self._found = None
+            self._stored_to = self._found = None
 
     def leave(self) -> None:
         """The one found tells nothing that is not known."""
-        self._kept_to = self._found = None
+        self._stored_to = self._found = None
 
     def throw_away(self, why: str) -> None:
         """What was kept does not agree with the log."""
@@ -145,7 +145,7 @@ class ProducerSnapshots:
         if not keys:
             return
         self._of_use_since, self.has_begun = -math.inf, False
-        self._kept_to = None
+        self._stored_to = None
         metrics.PRODUCERS_NOT_RESTORED.inc()
         log.warning(
             "partition %s: the snapshot of its producers does not agree with the log, and is thrown away: %s",
@@ -167,11 +167,11 @@ class ProducerSnapshots:
 
     def tick(self, now: float) -> None:
         """Once in some seconds, while this sidecar appends."""
-        last, kept = self._fold.last_position, self._kept_to
-        if last is None or last == kept or not self._fold.producers.states or now - self._kept_at < LEAST_SECONDS:
+        last, kept = self._fold.last_position, self._stored_to
+        if last is None or last == kept or not self._fold.producers.states or now - self._last_try_at < LEAST_SECONDS:
             return
         is_far = kept is None or kept.ledger != last.ledger or last.entry - kept.entry >= ENTRIES_BEHIND
-        if is_far or now - self._kept_at >= KEPT_SECONDS:
+        if is_far or now - self._last_try_at >= STORE_EVERY_SECONDS:
             self._keep(now)
 
     def stay_ready(self, now: float) -> None:
@@ -183,7 +183,7 @@ class ProducerSnapshots:
             return
         if not self._is_of_use(now):
             self.has_begun = False
-            self._kept_to = None  # it is stored again before the next batch, or at the end
+            self._stored_to = None  # it is stored again before the next batch, or at the end
             if self._is_gone:
                 self.begin(now)
         elif mark.is_overdue(now):
@@ -229,7 +229,7 @@ class ProducerSnapshots:
         tried again.
         """
         if self._values is not None and not self.has_begun and (self._beginning is None or self._beginning.done()):
-            self._kept_at = now
+            self._last_try_at = now
             self._stop_waiting()
             self._beginning = self.keeping = asyncio.create_task(self._begin(self._values, self.keeping))
 
@@ -270,7 +270,7 @@ class ProducerSnapshots:
 
     def _keep(self, now: float) -> None:
         if self._values is not None and (self.keeping is None or self.keeping.done()):
-            self._kept_at = now
+            self._last_try_at = now
             self.keeping = asyncio.create_task(self._store_in_turn(self._values))
 
     async def _begin(self, values: SnapshotValues, before: asyncio.Task[None] | None) -> None:
@@ -293,7 +293,7 @@ class ProducerSnapshots:
         except PulsarError as error:
             log.warning("partition %s: producers wait, for their snapshot can't be stored now: %s", self._name, error)
             return
-        self._partition.on_kept()
+        self._partition.on_snapshot_stored()
         await self._delete_covered(values)
 
     async def _store_in_turn(self, values: SnapshotValues) -> None:
@@ -327,11 +327,11 @@ class ProducerSnapshots:
         if before is not None:
             await asyncio.wait({before})  # else it might be stored behind this one
         try:
-            if (self._fold.last_position != self._kept_to or self._is_gone) and self._fold.producers.states:
+            if (self._fold.last_position != self._stored_to or self._is_gone) and self._fold.producers.states:
                 await self._store(values)
             await self._delete_covered(values)
             is_of_use = self._is_of_use(asyncio.get_running_loop().time())
-            if mark is not None and is_of_use and self._fold.last_position == self._kept_to:
+            if mark is not None and is_of_use and self._fold.last_position == self._stored_to:
                 await self._end_mark(mark)
         except PulsarError as error:
             self._note_failure(error)
@@ -355,14 +355,14 @@ class ProducerSnapshots:
 
     async def _store(self, values: SnapshotValues) -> None:
         """Store what the fold knows, unless it has to learn more first. Raises PulsarError."""
-        if self._knows_enough() and self._kept_to is None and await self._is_known_better(values):
+        if self._knows_enough() and self._stored_to is None and await self._is_known_better(values):
             self._partition.learn_again()
             return
         if not self._knows_enough():  # the fold may have begun again while Pulsar was asked
             return
         known, now, times_remade = KnownProducers.of(self._fold), asyncio.get_running_loop().time(), values.times_remade
         await values.store(known.extent, await in_a_thread(lambda: packed.pack(known.encode())))
-        self._kept_to = known.last
+        self._stored_to = known.last
         self._of_use_since, self._times_remade = now, times_remade
 
     def _knows_enough(self) -> bool:

@@ -27,7 +27,7 @@ class IcebergTable:
         """The table says how far it is as well as its snapshots, because they expire."""
         if self._exists():
             archived = self.archived()
-            if archived.ranges and archived != self._told():
+            if archived.ranges and archived != self._in_table():
                 self._tell(archived)
 
     @property
@@ -40,7 +40,7 @@ class IcebergTable:
         if not self._exists():
             return Contents({}, {})
         texts = [row.offsets for row in self._appended().orderBy("committed_at").collect()]
-        return decode(texts[-1]) if texts else self._told()
+        return decode(texts[-1]) if texts else self._in_table()
 
     def add(self, _number: int, frame: DataFrame, _contents: Contents, archived: Contents) -> None:
         """`archived`: all that is there then."""
@@ -57,7 +57,7 @@ class IcebergTable:
             f"ALTER TABLE {self._table} SET TBLPROPERTIES ('{OFFSETS}' = '{encode(archived).encode().hex()}')"
         )
 
-    def _told(self) -> Contents:
+    def _in_table(self) -> Contents:
         for row in self._spark.sql(f"SHOW TBLPROPERTIES {self._table}").collect():
             if row.key == OFFSETS:
                 return decode(bytes.fromhex(row.value).decode())

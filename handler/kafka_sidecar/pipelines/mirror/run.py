@@ -149,7 +149,7 @@ class Mirror:
     held: set[Partition] = field(default_factory=set)  # what is left alone
     recorded: Recorded | None = None
     _began: float = 0.0
-    _told: float = 0.0
+    _reported_at: float = 0.0
     _said: dict[Partition, str] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -176,9 +176,9 @@ class Mirror:
         for outcome in self._round(work) if work else ():
             self.partitions[outcome.topic, outcome.partition].take(outcome, self.clock())
         self._judge()
-        if self.clock() - self._told >= REST_SECONDS and work:
-            self._told = self.clock()
-            self._tell(self._told - self._began)
+        if self.clock() - self._reported_at >= REST_SECONDS and work:
+            self._reported_at = self.clock()
+            self._tell(self._reported_at - self._began)
         if not work or all(self.partitions[at].trouble for at in work):
             time.sleep(REST_SECONDS)
 

@@ -88,7 +88,7 @@ class _Channel(asyncio.Protocol):
             self._answer = None
 
     @property
-    def may_be_kept(self) -> bool:
+    def is_reusable(self) -> bool:
         """Whether another exchange may follow: nothing has come behind the answer."""
         return self.is_open and not self._is_begun
 
@@ -179,7 +179,7 @@ class HttpConnections:
         is_sent = False
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS), self._slots:
-                channel = self._kept(origin)
+                channel = self._idle_channel(origin)
                 if channel is not None:
                     is_sent = True
                     try:
@@ -194,7 +194,7 @@ class HttpConnections:
             failure = NoAnswer if is_sent else NotConnected
             raise failure(f"no answer within {TIMEOUT_SECONDS:.0f} s") from error
 
-    def _kept(self, origin: _Origin) -> _Channel | None:
+    def _idle_channel(self, origin: _Origin) -> _Channel | None:
         self._idle = [(known, channel) for known, channel in self._idle if channel.is_open]
         for at in range(len(self._idle) - 1, -1, -1):
             if self._idle[at][0] == origin:
@@ -203,7 +203,7 @@ class HttpConnections:
 
     async def _over(self, channel: _Channel, origin: _Origin, request: bytes) -> Response:
         response = await channel.exchange(request)
-        if not channel.may_be_kept or self._is_closed:
+        if not channel.is_reusable or self._is_closed:
             channel.close()
             return response
         self._idle.append((origin, channel))
