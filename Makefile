@@ -57,7 +57,7 @@ test: $(READY)
 	 trap 'kill $$preparing 2>/dev/null' INT TERM EXIT; \
 	 $(BIN)/python -m pytest -q --numprocesses 2 tests || exit; \
 	 wait $$preparing || { tail -20 .cache/prepare.log >&2; exit 1; }
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 20 -m 'not soak' integration
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 20 -m 'not soak and not kubernetes' integration
 
 image: $(READY)
 	@$(BIN)/python -m integration.docker.images
@@ -66,7 +66,7 @@ test-kubernetes: $(READY)
 	@integration/docker/engine.sh install
 	@integration/docker/engine.sh start
 	@integration/kubernetes/build.sh .cache/kubernetes
-	@$(BIN)/python -m pytest -q --durations 20 integration/kubernetes/charts_on_a_cluster.py
+	@$(BIN)/python -m pytest -q --durations 20 -m kubernetes integration/kubernetes
 
 PIPELINES := $(wildcard integration/test_*_pipeline.py)
 soak: $(READY)

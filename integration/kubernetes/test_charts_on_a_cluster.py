@@ -1,6 +1,4 @@
-"""The charts on a real Kubernetes: `make test-kubernetes`. Not among the ordinary tests, as it takes a while to build a
-Kubernetes.
-"""
+"""The charts on a real Kubernetes: `make test-kubernetes`, which builds it. `make test` leaves them out."""
 
 from __future__ import annotations
 
@@ -24,6 +22,8 @@ from integration.launcher.pulsar import SIDECAR_SETTINGS
 from integration.launcher.spark import CONNECTOR
 from integration.patience import wait_for
 from kafka_sidecar import __version__
+
+pytestmark = pytest.mark.kubernetes
 
 CHART = ROOT / "deploy/helm/pulsar-kafka"
 SETUPS = sorted((CHART / "ci").glob("*.yaml"))
