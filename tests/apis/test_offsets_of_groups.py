@@ -14,6 +14,7 @@ from kafka_sidecar.apis.common import topics as topics_of_requests
 from kafka_sidecar.groups.records import OffsetCommitValue
 from kafka_sidecar.pulsar.admin import DescribedTopic
 from kafka_sidecar.topics import lost_topics
+from kafka_sidecar.topics.failed_looks import PASSING_SECONDS
 from kafka_sidecar.topics.names import TopicName
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.messages.delete_groups import DeleteGroupsRequest
@@ -76,24 +77,10 @@ async def test_a_topic_that_is_not_there_is_refused(sidecar: Sidecar) -> None:
     assert await committed(sidecar, 7, partition=1) is ErrorCode.NONE
 
 
-async def test_a_commit_waits_until_pulsar_says_which_topic_it_is_about(sidecar: Sidecar) -> None:
-    sidecar.admin.make("t")
-    sidecar.admin.away = True
-    asked = commit(sidecar, 7)
-    async with asyncio.timeout(5):
-        while sidecar.admin.calls < 2:  # noqa: ASYNC110 - the fake announces nothing
-            await asyncio.sleep(0.01)
-    sidecar.admin.away = False
-    async with asyncio.timeout(5):
-        assert errors((await asked).topics[0].partitions) == [ErrorCode.NONE]
-    assert await fetched(sidecar) == (ErrorCode.NONE, {"t": 7})
-
-
-async def test_a_commit_is_refused_for_now_where_pulsar_can_not_say_which_topic_it_is_about(
-    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+async def test_a_commit_is_refused_for_a_moment_where_pulsar_can_not_say_which_topic_it_is_about(
+    sidecar: Sidecar,
 ) -> None:
     """Without the topic's id the offset would count for the next topic of that name, which a simulation has found."""
-    monkeypatch.setattr(topics_of_requests, "LEARN_SECONDS", 0.05)
     sidecar.admin.make("t")
     sidecar.admin.away = True
     assert await committed(sidecar, 7) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -107,21 +94,23 @@ async def test_a_commit_is_refused_for_now_where_pulsar_can_not_say_which_topic_
     assert await committed(sidecar, 4) is ErrorCode.NONE, "it is remembered"
 
 
-async def test_a_topic_that_has_lost_its_first_partition_takes_commits(
-    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("why", ["away", "lost", "hangs"])
+async def test_a_commit_is_taken_without_an_id_where_pulsar_has_not_described_its_topic_for_long(
+    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     monkeypatch.setattr(topics_of_requests, "LEARN_SECONDS", 0.05)
-    monkeypatch.setattr(lost_topics, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(lost_topics, "ROUND_SECONDS", 0.01)
     sidecar.admin.make("t")
-    sidecar.admin.lost_partition.add(NAMESPACE + "t")
+    sidecar.admin.away = why == "away"
+    sidecar.admin.hold = asyncio.Event() if why == "hangs" else None
+    if why == "lost":
+        sidecar.admin.lost_partition.add(NAMESPACE + "t")
     assert await committed(sidecar, 7) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    for _ in range(4):  # nobody asks meanwhile
-        await asyncio.sleep(0.05)
-        sidecar.skew += 10
-    assert sidecar.catalog.lost.has(NAME)
+    sidecar.skew += PASSING_SECONDS
     assert await committed(sidecar, 7) is ErrorCode.NONE
-    assert await fetched(sidecar) == (ErrorCode.NONE, {"t": 7})
+    sidecar.skew += 24 * 3600
+    assert await committed(sidecar, 8) is ErrorCode.NONE, "a group that commits once a day is not refused each time"
+    if sidecar.admin.hold is not None:
+        sidecar.admin.hold.set()
 
 
 async def test_an_offset_that_stands_under_another_topics_short_name_is_found_by_its_id(sidecar: Sidecar) -> None:

@@ -8,7 +8,8 @@ v9   a member epoch where there was a generation (KIP-848)
 v10  topics by id (KIP-848)
 
 A topic that is known not to exist is UNKNOWN_TOPIC_OR_PARTITION, and an id that no topic has is UNKNOWN_TOPIC_ID. While
-the sidecar can't learn which topic it is, and remembers none, it says COORDINATOR_LOAD_IN_PROGRESS. Clients retry.
+the sidecar can't learn for a moment which topic it is, and remembers none, it says COORDINATOR_LOAD_IN_PROGRESS.
+Clients retry. When Pulsar has not described a topic for ten seconds, its commits are taken without its id.
 """
 
 from __future__ import annotations

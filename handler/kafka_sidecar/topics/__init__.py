@@ -3,6 +3,7 @@
 names          Kafka's names and Pulsar's
 catalog        partition counts and ids of Pulsar's topics, cached for a short while
 description    one topic, as Pulsar describes it
+failed_looks   since when Pulsar fails to describe topics that this sidecar has never seen
 id_search      which topic has an id
 listing        the list of all topics, shared by all that ask
 deletions      deletions that this sidecar has heard of

@@ -23,6 +23,7 @@ from typing import Final
 from kafka_sidecar.loop.single_flight import SingleFlight
 from kafka_sidecar.loop.supervised import SupervisedTask
 from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing, Undescribed
+from kafka_sidecar.topics.failed_looks import FailedLooks
 from kafka_sidecar.topics.names import TopicName
 
 # A broker takes over the partitions of one that died within some ten seconds.
@@ -97,6 +98,7 @@ class LostTopics:
         """`look` raises Undescribed where Pulsar can't describe the topic."""
         self._look = look
         self._clock = clock
+        self.failed_looks = FailedLooks(clock)
         self._doubts: OrderedDict[TopicName, _Doubt] = OrderedDict()  # those that were looked at last come last
         self._looks: SingleFlight[TopicName, None] = SingleFlight()
         self._looked_at: dict[TopicName, _Doubt] = {}  # just now
@@ -141,6 +143,7 @@ class LostTopics:
     def forget(self, name: TopicName) -> None:
         """It is described, or gone: what has its name next is another."""
         self._doubts.pop(name, None)
+        self.failed_looks.forget(name)
 
     async def _look_on(self) -> None:
         while self._doubts:

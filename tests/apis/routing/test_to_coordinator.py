@@ -125,22 +125,6 @@ async def test_others_are_refused_meanwhile_as_by_kafka(
     assert loop.time() - begun < 0.5
 
 
-async def test_a_join_does_not_overtake_the_commits_that_wait(sidecar: Sidecar) -> None:
-    """They would be of an older generation then."""
-    for _ in range(3):
-        sidecar.begin(commit(1), 9)
-    commits = [sidecar.begin(commit(offset), 9) for offset in range(2, 6)]
-    sidecar.offsets.hold_reads.set()
-    term = sidecar.shard.term
-    while term.phase is Phase.LOADING:  # noqa: ASYNC110 - nothing announces it
-        await asyncio.sleep(0)
-    join = sidecar.begin(JOIN, 9)
-    await asyncio.wait([join, *commits], return_when=asyncio.FIRST_COMPLETED)
-    assert not join.done()
-    assert error_of(await join) is ErrorCode.MEMBER_ID_REQUIRED
-    assert sidecar.shard.offsets["g"]["t", 0].offset == 5
-
-
 async def test_commits_that_wait_keep_their_order(sidecar: Sidecar) -> None:
     """One that comes as soon as the coordinator has loaded does not overtake those that waited for that."""
     commits = [sidecar.begin(commit(offset), 9) for offset in range(5)]

@@ -27,8 +27,6 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 # A commit waits for so long to learn whether its topics are there. Pulsar answers that in milliseconds, and heartbeats
 # may stand behind it.
 LEARN_SECONDS: Final = 2.0
-# After a look that failed: brokers need time, not questions.
-AGAIN_SECONDS: Final = 0.25
 # A topic that was looked at so lately is not looked up again.
 JUST_NOW_SECONDS: Final = 1.0
 # Topics of a listing that are looked up side by side, as many as the admin client has connections: more would begin in
@@ -87,8 +85,8 @@ def committed_offsets(
 ) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, ErrorCode]]:
     """The offsets that a request commits, and the partitions that are refused before that.
 
-    An offset without its topic's id would count for the next topic of that name, too. So a client asks again while
-    Pulsar can't say which topic it is. Only for one that has lost its first partition nobody will ever know.
+    An offset without its topic's id would count for the next topic of that name, too. So clients retry while Pulsar
+    fails for a moment to describe a topic that this sidecar has never seen. The commit is taken if it fails for longer.
     """
     offsets: dict[TopicPartition, CommittedOffset] = {}
     refused: dict[TopicPartition, ErrorCode] = {}
@@ -101,7 +99,7 @@ def committed_offsets(
             at = (requested.canonical, partition.partition_index)
             if not services.catalog.may_have(requested.topic, partition.partition_index):
                 refused[at] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif topic_id is None and not services.catalog.lost.has(requested.topic):
+            elif topic_id is None and services.catalog.lost.failed_looks.may_pass(requested.topic):
                 refused[at] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             else:
                 offsets[at] = CommittedOffset(
@@ -127,17 +125,14 @@ async def learn(services: Services, unknown: Sequence[TopicName | uuid.UUID]) ->
             await asyncio.gather(*lookups, return_exceptions=True)
     except TimeoutError:
         pass
+    for one in unknown:
+        if isinstance(one, TopicName) and catalog.remembered(one) is None and not catalog.is_missing(one):
+            catalog.lost.failed_looks.note(one)
 
 
 async def _look_up(catalog: Catalog, name: TopicName) -> Topic:
-    """As it was a moment ago: it may have grown. Where nothing is known of the topic, the look is repeated."""
-    while True:
-        try:
-            return catalog.known(name, JUST_NOW_SECONDS) or await catalog.look_at(name)
-        except PulsarError as error:
-            if not error.retriable or catalog.remembered(name) is not None or catalog.lost.has(name):
-                raise
-        await asyncio.sleep(AGAIN_SECONDS)
+    """As it was a moment ago: it may have grown."""
+    return catalog.known(name, JUST_NOW_SECONDS) or await catalog.look_at(name)
 
 
 async def listed(

@@ -70,9 +70,6 @@ def to_coordinator(handle: Handler[G], refuse: Refuse[G], kind: Coordinated = GR
         key = kind.key_of(request)
         if not _is_led_here(services, call, kind, key):
             return await _find_and_forward(services, call, request, handle, kind)
-        if kind is GROUPS and services.in_turn.waiting((call.client, key)):
-            async with services.in_turn.turn((call.client, key)):  # behind the commits that the client sent before
-                pass
         return await handle(services, call, request)
 
     return _with_error_response(handle, routed, refuse, kind)
