@@ -20,7 +20,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGE: Final = ROOT / "handler/kafka_sidecar"
 LISTED: Final = ROOT / "tests/tidy.json"
-LONGEST_MODULE: Final = 450
+LONGEST_MODULE: Final = 350
 LONGEST_FUNCTION: Final = 60
 MOST_ATTRIBUTES: Final = 20
 # Words that readers stumble over. Where they name something, the thing has a name: advertised, in flight, retried,
@@ -67,7 +67,22 @@ def rooms_that_do_not_name_their_modules() -> Broken:
 
 
 def long_modules() -> Broken:
-    return {place(path): count for path in modules() if (count := text_of(path).count("\n")) > LONGEST_MODULE}
+    return {place(path): count for path in modules() if (count := len(lines_of_code(path))) > LONGEST_MODULE}
+
+
+@cache
+def lines_of_code(path: Path) -> list[int]:
+    """Their numbers. Not blank lines, comments and docstrings: a module is not long because it is explained."""
+    prose = set[int]()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and ast.get_docstring(node) is not None:
+                prose.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    lines = enumerate(text_of(path).split("\n"), start=1)
+    return [
+        number for number, line in lines if number not in prose and line.strip() and not line.strip().startswith("#")
+    ]
 
 
 def long_functions() -> Broken:
@@ -75,7 +90,8 @@ def long_functions() -> Broken:
     for path in modules():
         for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                span = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                lines = sum(1 for number in lines_of_code(path) if number in span)
                 if lines > LONGEST_FUNCTION:
                     broken[f"{place(path)}: {node.name}"] = lines
     return broken

@@ -13,9 +13,9 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 
-# If `beat` has not run for so long, the process was suspended; another sidecar may lead its shards by now. A broker
-# gives a silent client up after 30 s (keepAliveIntervalSeconds) at the earliest; on a machine without a processor to
-# spare the loop was 3 s late.
+# A process in which `beat` has not run for 10 s was suspended, and another sidecar may lead its shards by now. A broker
+# drops a silent client after 30 s at the earliest (keepAliveIntervalSeconds). On an overloaded machine the event loop
+# was 3 s late.
 STALLED_SECONDS: Final = 10.0
 
 
@@ -45,7 +45,7 @@ class Shards(Generic[S]):
     def __init__(self, clock: Callable[[], float], awake_clock: Callable[[], float] | None = None) -> None:
         self._shards: Sequence[S] = ()
         self._clock = clock
-        # Also counts while the machine sleeps, where there is such a clock.
+        # A clock that also advances while the machine is suspended, where the system has one (CLOCK_BOOTTIME).
         self._awake_clock = awake_clock or clock
         self._beat_at = self._awake_clock()
 

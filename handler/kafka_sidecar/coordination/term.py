@@ -32,12 +32,15 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 
-# Before loading again: the reason is mostly a topic that moves. A broker that is away is not asked more than every 5 s.
+# Back-off before a shard is loaded again, in seconds. It starts short, since the usual cause is an unload of the topic.
+# Its limit is 5 s, so that a broker that is down gets few requests.
 FIRST_DELAY: Final = 0.1
 MAX_DELAY: Final = 5.0
-# Some brokers say nothing to a producer they have fenced. A broker under load took 18 s for a write that was stored.
+# A write without a receipt for 25 s ends the term, since some brokers do not notify a fenced producer. A broker under
+# load took 18 s for a write that it stored.
 RECEIPT_SECONDS: Final = 25.0
-# Records written again while loading, in one write: heartbeats of other shards are answered in between.
+# Legacy records are written again in batches of this size while a shard loads. Heartbeats to other shards are answered
+# between two batches.
 RECORDS_AT_ONCE: Final = 10_000
 
 R = TypeVar("R")
@@ -91,7 +94,7 @@ class Term(Generic[R]):
         self.name = name
         self.phase = Phase.WAITING
         self._not_loading = Gate()
-        self.record_count = 0  # in the log, as far as this term has read and written it
+        self.record_count = 0  # records in the log that this term has read or written
         self._open_log = open_log
         self._state = state
         self._loop = asyncio.get_running_loop()
@@ -100,7 +103,7 @@ class Term(Generic[R]):
         self._task = SupervisedTask("term", name, self._lead, backoff=Backoff(FIRST_DELAY, MAX_DELAY))
         self._writes: dict[int, tuple[Sequence[R], Callable[[ErrorCode], None]]] = {}
         self._write_number = 0
-        self.number = 0  # of the terms there were
+        self.number = 0  # incremented when a term ends, so that it identifies one term
 
     # --- from the election
 
@@ -131,12 +134,13 @@ class Term(Generic[R]):
             return
         try:
             await self._begin()
-        except Exception:  # the task says what, and begins again
+        except Exception:  # the supervised task logs the error and retries
             self._end()
             raise
 
     async def _begin(self) -> None:
-        if self.phase is not Phase.WAITING:  # something that it waited for was cancelled
+        # The previous attempt ended in CancelledError, which `_lead` does not catch.
+        if self.phase is not Phase.WAITING:
             self._end()
         self._become(Phase.LOADING)
         self._not_loading.close()
@@ -146,7 +150,7 @@ class Term(Generic[R]):
         await term_log.read(self._replay)
         await self._state.on_loaded()
         if self._term_log is not term_log:
-            return  # what was written there has ended the term, and the next has begun
+            return  # a write in `on_loaded` has ended this term, and the next one has begun
         if term_log.lost_reason is not None:
             raise term_log.lost_reason
         self._become(Phase.LEADING)
@@ -162,18 +166,20 @@ class Term(Generic[R]):
         if self._term_log is not lost_log:
             return
         if self.phase is not Phase.LEADING:
-            self._fail_writes()  # `_begin` sees that the log is lost, and is tried again
+            self._fail_writes()  # `_begin` raises `lost_reason`, and the supervised task retries
             return
         log.info("%s: the term ends: %s", self.name, reason)
         metrics.TERMS_LOST.inc()
         self._end()
-        # A moment later: the connection that has lost the producer may be about to say that the election is lost too.
+        # Deferred to the next turn of the event loop: the connection that has lost the producer may also be about to
+        # report that the election is lost.
         self._loop.call_soon(self._lead_again)
 
     def _lead_again(self) -> None:
         if self._elected:
-            self._task.stop()  # it may still be in `on_leading`
-            if self.phase is not Phase.WAITING:  # or it was, and has begun again in this turn
+            self._task.stop()  # the task of the lost term may still run `on_leading`
+            # Or the task has ended, and another term has begun in this turn of the event loop.
+            if self.phase is not Phase.WAITING:
                 self._end()
             self.elect()
 
@@ -236,7 +242,7 @@ class Term(Generic[R]):
     def store(self, records: Sequence[R], done: Callable[[ErrorCode], None] = lambda _: None) -> None:
         """Write records, apply them when they are stored, then tell; or tell that the term is over."""
         term_log = self._term_log
-        if term_log is None:  # the term has ended while its caller was at work
+        if term_log is None:  # the term ended before its caller wrote the records
             done(ErrorCode.NOT_COORDINATOR)
             return
         number = self._write_number

@@ -32,23 +32,24 @@ from kafka_sidecar.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
-# A kind of key that Kafka does not know, so that Kafka's tools pass over it.
+# The key of a marker has a record type that Kafka does not know, so Kafka's tools skip the marker.
 MARKER_KEY: Final = b"\x7f\xffkafka-sidecar"
-# Of the record that says what a short name means (see `home`).
+# Key of the record that names the namespace of this log's short topic names (see `home`).
 HOME_KEY: Final = b"\x7f\xffkafka-sidecar-home"
-# Pulsar's receiverQueueSize.
+# Flow permits of the reader, as Pulsar's default receiverQueueSize.
 PERMITS: Final = 1_000
 # Loading took up to 13 s on a broker under load; a reader that hears nothing for longer is opened again.
 SILENCE_SECONDS: Final = 15.0
-# A broker notices within 60 s that the sidecar which had the log is gone (keepAliveIntervalSeconds, twice).
+# A broker drops the exclusive producer of a dead sidecar within 60 s (twice keepAliveIntervalSeconds).
 EXCLUSIVE_SECONDS: Final = 60.0
 METADATA_ALLOWANCE: Final = 1_024
-_NAMESPACE: Final = re.compile(r"[a-zA-Z0-9_.=:-]+/[a-zA-Z0-9_.=:-]+")  # Pulsar's NamedEntity
+# Tenant/namespace, with the characters that Pulsar's NamedEntity allows.
+_NAMESPACE: Final = re.compile(r"[a-zA-Z0-9_.=:-]+/[a-zA-Z0-9_.=:-]+")
 NOWHERE: Final = Position(-1, -1)
 
 
 R = TypeVar("R")
-# A record, and whether it is in a form that compaction would lose (see `codec.LegacyReader`).
+# Called with a record, and with True for a legacy record that compaction would lose (see `codec.LegacyReader`).
 OnRecord = Callable[[R, bool], None]
 
 
@@ -93,8 +94,9 @@ class PulsarTermLog(TermLog[R]):
         self._producer: BatchProducer | None = None
         self._on_lost: Callable[[PulsarError], None] = lambda _: None
         self._next = 0
-        self._stored = -1  # the last sequence that has its receipt
-        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()  # by the sequence they wait for
+        self._stored = -1  # sequence id of the last write that has its receipt
+        # Callbacks, each with the sequence id of the receipt that it waits for.
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
         self._sent_at: deque[float] = deque()
         self.lost_reason: PulsarError | None = None
         self._marker_at: asyncio.Future[Position] = self._loop.create_future()
@@ -109,7 +111,8 @@ class PulsarTermLog(TermLog[R]):
         not a producer that is about to come. And brokers before 2.11 take that mode for no mode at all.
         """
         self._on_lost = on_lost
-        # A new one each time: a deduplicating broker must know none of its sequences.
+        # Each producer gets a new name: a broker with deduplication would discard sequence ids that it knows of an old
+        # name.
         name = f"{self._producer_name}-{self._new_id()}"
         self._producer = await self._client.producer(
             self._topic, name, self, access_mode=WAIT_FOR_EXCLUSIVE, wait_seconds=EXCLUSIVE_SECONDS, purpose="lead"
@@ -130,7 +133,8 @@ class PulsarTermLog(TermLog[R]):
         finally:
             reader.close()
         if await self._admin.topics.compacted_ledger(self._topic) != before:
-            # A record read before that may since have been deleted, and the deletion be compacted away.
+            # A record that was read before the compaction may have been deleted since, and compaction may have removed
+            # its tombstone.
             raise Unavailable(f"{self._topic} was compacted while it was read")
         await check_beginning(self._client, self._topic, before, reading.first_index)
         if not reading.says_home:
@@ -147,7 +151,7 @@ class PulsarTermLog(TermLog[R]):
         await self._home_announced
 
     def _on_home_stored(self) -> None:
-        if not self._home_announced.done():  # a receipt may still come when the log is lost
+        if not self._home_announced.done():  # a receipt may still arrive after the producer is lost
             self._home_announced.set_result(None)
 
     def append_marker(self) -> None:
@@ -168,7 +172,8 @@ class PulsarTermLog(TermLog[R]):
         used = 0
         for key, value in messages:
             size = _size(key, value)
-            # Compaction before 2.10.6 and 2.11.3 takes a tombstone for all of its entry (apache/pulsar#20980).
+            # Compaction in Pulsar before 2.10.6 and 2.11.3 may drop a whole batch that contains a tombstone
+            # (apache/pulsar#20980). So tombstones and values go into separate entries.
             mixed = bool(part) and (part[-1][1] is None) != (value is None)
             if part and (mixed or used + size > room):
                 self._send(part)
@@ -252,7 +257,8 @@ class PulsarTermLog(TermLog[R]):
             for waiting in (self._marker_at, self._home_announced):
                 if not waiting.done():
                     waiting.set_exception(reason)
-                    waiting.exception()  # looked at: nobody may be waiting for it yet
+                    # Marks the exception as retrieved: asyncio would log it if nobody awaits the future yet.
+                    waiting.exception()
             self._on_lost(reason)
 
 
@@ -287,9 +293,9 @@ class _Reading(ConsumerEvents, Generic[R]):
         self.named = NamedTopics()
         self._on_record = on_record
         self._legacy_reader = codec.legacy_reader()
-        self._legacy_keys = legacy_keys  # under which another program's messages stand, and nothing of ours
+        self._legacy_keys = legacy_keys  # message keys whose last message is from Kafka-on-Pulsar
         self._marker_at = marker_at
-        self._entries: deque[RawEntry] = deque()  # no more than was granted
+        self._entries: deque[RawEntry] = deque()  # bounded by the flow permits granted to the broker
         self._reached: Position | None = None
         self.first_index: int | None = None
         self._ended: PulsarError | None = None
@@ -307,7 +313,7 @@ class _Reading(ConsumerEvents, Generic[R]):
                 continue
             entry = self._entries.popleft()
             if self._reached is not None and entry.position <= self._reached:
-                continue  # the dispatcher began again
+                continue  # the broker's dispatcher has rewound, and sends this entry again
             for message in self._messages(entry):
                 self._deliver(message, entry.position)
                 await pace.maybe_yield()
@@ -351,7 +357,7 @@ class _Reading(ConsumerEvents, Generic[R]):
                     self._on_record(
                         record if names is None else self._codec.translated(record, names), pairs is not None
                     )
-        except Exception as error:  # anybody may have written it
+        except Exception as error:  # any client may have written invalid bytes to the topic
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("a message in entry %s of %s is passed over: %s", position, self._topic, error)
 
@@ -368,7 +374,7 @@ class _Reading(ConsumerEvents, Generic[R]):
             if self._reached is None:
                 self.first_index = first_index_of(entry)
             return read_messages(entry.message_metadata, entry.payload)
-        except Exception as error:  # anybody may have written it
+        except Exception as error:  # any client may have written invalid bytes to the topic
             metrics.UNREADABLE_ENTRIES.inc()
             log.error("entry %s of %s can't be read and is passed over: %s", entry.position, self._topic, error)
             return []

@@ -12,7 +12,7 @@ class Timers:
     def __init__(self, on_due: Callable[[str], None]) -> None:
         self._on_due = on_due
         self._loop = asyncio.get_running_loop()
-        # uvloop's handle of a time that is past has no `when`, so the time is kept here.
+        # A uvloop handle whose time has passed has no `when()`, so the time is stored beside the handle.
         self._set: dict[str, tuple[float, asyncio.Handle]] = {}
 
     def set(self, key: str, at: float) -> None:

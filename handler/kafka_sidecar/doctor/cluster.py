@@ -18,7 +18,7 @@ from kafka_sidecar.pulsar.connection import REQUIRED_PROTOCOL_VERSION
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, TopicMissing
 
 INDEX: Final = "org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor"
-# Between a broker that answers and the namespaces that an init job makes there lie seconds.
+# In a new cluster, brokers may answer some seconds before an init job has created the namespaces.
 NEW_CLUSTER_SECONDS: Final = 30.0
 TIMESTAMP: Final = "org.apache.pulsar.common.intercept.AppendBrokerTimestampMetadataInterceptor"
 
@@ -35,7 +35,8 @@ class Finding:
     severity: Severity
     check: str
     text: str
-    transient: bool = False  # it may go by itself: Pulsar, or what leads to it, is not there yet
+    # May disappear without a configuration change: Pulsar, or the network path to it, may not be up yet.
+    transient: bool = False
 
 
 class StartGate:
@@ -57,7 +58,7 @@ class StartGate:
             return True
         if self._reached_at is None:
             self._reached_at = now
-        # A cluster that has just come up may still be made: its namespaces, say.
+        # In a cluster that has just come up, an init job may still be creating the namespaces.
         return self._has_waited and now - self._reached_at < NEW_CLUSTER_SECONDS
 
 
@@ -264,7 +265,8 @@ async def _groups_to_be_made(admin: PulsarAdmin, settings: Mapping[str, str], na
     try:
         known = tenant in await admin.cluster.tenants()
     except PulsarError:
-        known = True  # it may not be looked at with these rights
+        # This role may lack the right to list tenants, so an error does not mean that the tenant is missing.
+        known = True
     if not known:
         return Finding(
             Severity.FAULT,
@@ -308,7 +310,7 @@ async def examine(client: PulsarClient, admin: PulsarAdmin, namespace: str, grou
             Finding(Severity.FAULT, "admin", f"check pulsar.admin_url: {error}", transient=error.retriable),
         ]
     try:
-        await admin.cluster.clusters()  # no answer that something is missing counts without that
+        await admin.cluster.clusters()  # the admin client accepts a 404 only from a broker that can list its clusters
     except NotPermitted:
         pass
     except PulsarError as error:

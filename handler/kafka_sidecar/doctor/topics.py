@@ -18,7 +18,7 @@ from kafka_sidecar.topics.catalog import Catalog
 from kafka_sidecar.topics.names import TopicName
 from kafka_sidecar.topics.replication import Replication, durable_readers
 
-# Of a topic one partition after the other: so other users of the admin API hardly notice.
+# The doctor examines 8 topics at once, and the partitions of each topic one by one, to spare the admin API.
 TOPICS_AT_ONCE: Final = 8
 
 
@@ -65,7 +65,7 @@ async def _begins_without_index(admin: PulsarAdmin, catalog: Catalog, name: Topi
             first = (await admin.topics.log_stats(log)).first
             if first is not None and await admin.topics.index_of(log, first) is None:
                 return True
-    except (TopicMissing, Undescribed):  # it has gone since, or has lost a partition
+    except (TopicMissing, Undescribed):  # the topic was deleted, or lost a partition, in the meantime
         pass
     return False
 
@@ -88,7 +88,7 @@ async def _replicated_without_count(admin: PulsarAdmin, catalog: Catalog, kafka:
                     (await admin.topics.stats(await catalog.log_of(name.partition(index)))).get("subscriptions", {})
                 )
             }
-        except (TopicMissing, Undescribed):  # it has gone since
+        except (TopicMissing, Undescribed):  # the topic was deleted in the meantime
             continue
         if readers:
             yield Finding(
@@ -117,7 +117,7 @@ async def _native_readers_of_transactions(
             continue
         try:
             subscriptions = (await admin.topics.stats(await catalog.log_of(partition))).get("subscriptions", {})
-        except (TopicMissing, Undescribed):  # it has gone since
+        except (TopicMissing, Undescribed):  # the topic was deleted in the meantime
             continue
         for group, subscription in subscriptions.items():
             if is_named(group, groups.mirror) and can_be_mirrored(group) and subscription.get("consumers"):

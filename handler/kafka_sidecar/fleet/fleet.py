@@ -30,18 +30,19 @@ from kafka_sidecar.telemetry import metrics
 log = logging.getLogger(__name__)
 
 PING_SECONDS: Final = 1.0
-# In time for the next.
+# A ping times out before the next one is sent.
 ANSWER_SECONDS: Final = 0.9
-# The directory is asked no more often than that for those that are new or gone.
+# The directory is read again at most every 2 s because of a sidecar that is new or does not answer.
 LOOK_SECONDS: Final = 2.0
-# How long a start waits for it.
+# A sidecar that starts waits at most 30 s for the directory.
 START_SECONDS: Final = 30.0
-# Of a large fleet each is pinged less often: a ping costs a third of a millisecond on both sides.
+# In a large fleet the ping interval is 0.05 s per member: a ping costs a third of a millisecond on each side.
 PING_SECONDS_A_MEMBER: Final = 0.05
-# All sidecars see a change within this; clients are sent away from those that do not lead any more only after it.
+# All sidecars see a change of leaders within 3 s. Only after that does a sidecar send clients on to the new leader.
 SETTLED_SECONDS: Final = 3.0
-# A sidecar that has started leads only after this, if others do. Clients that tried to reach it while it was away wait
-# for up to ten seconds before they try again (reconnect.backoff.max.ms of librdkafka), also when they are sent there.
+# A sidecar that has started leads only after 12 s, if others lead. Clients that failed to connect to it while it was
+# down wait up to 10 s before they reconnect (reconnect.backoff.max.ms of librdkafka), even if Metadata names it as the
+# leader.
 JOIN_SECONDS: Final = 12.0
 
 
@@ -69,9 +70,9 @@ class Candidates(Protocol):
 class View:
     """What is answered to a client is answered from one of these."""
 
-    nodes: tuple[Member, ...]  # all that Metadata names
-    recent: tuple[Member, ...]  # and those that were nodes a moment ago
-    leadership: Leadership  # of those among them that lead
+    nodes: tuple[Member, ...]  # current members of the fleet, which Metadata lists as brokers
+    recent: tuple[Member, ...]  # members seen within the last 75 s, which Metadata still lists as brokers
+    leadership: Leadership  # leaders of partitions, chosen among the members that lead
 
     def has(self, node_id: int) -> bool:
         return any(member.node_id == node_id for member in (*self.nodes, *self.recent))
@@ -90,7 +91,7 @@ class Fleet:
         """`on_returned`: a node is there again. Clients that got Metadata meanwhile do not know where it is."""
         self.own = own
         self.view = View((own,), (), Leadership([own]))
-        self.version = 0  # changes with who leads
+        self.version = 0  # incremented when the set of leading members changes
         self.awakenings = 0
         self._name = name
         self._candidates = candidates
@@ -103,17 +104,18 @@ class Fleet:
         self._peers_of: dict[int, SidecarInfo] = {}
         self._pinging: dict[str, asyncio.Task[None]] = {}
         self._pinged_at = -math.inf
-        # Somebody may be there whom the directory did not name at the last look, or not any more
+        # True if a sidecar may have joined or left since the directory was last read.
         self._directory_is_stale = False
         self._looked_at = -math.inf
         self._looking: SingleFlight[None, bool] = SingleFlight()
         self.phase = FleetPhase.STARTING
-        self._has_lost_pulsar = False  # as others say
-        self._leads_from = -math.inf  # if others lead
+        self._has_lost_pulsar = False  # True if other sidecars report that Pulsar no longer lists this one
+        # Loop time from which this sidecar leads if others lead; without others it leads at once.
+        self._leads_from = -math.inf
         self._sends_away_at = math.inf
         self._has_woken = True
         self._waking: asyncio.Task[None] | None = None
-        self._waiting: dict[Callable[[], None], None] = {}  # in the order of their coming
+        self._waiting: dict[Callable[[], None], None] = {}  # callbacks of waiting requests, in order of arrival
         self._on_change: Callable[[], None] = lambda: None
         self._task = every(PING_SECONDS, "fleet", self._beat)
 
@@ -162,7 +164,8 @@ class Fleet:
         if abs(seconds_ago) >= RECENT_SECONDS:
             self._recent.tell([member.node_id])
         else:
-            self._recent.see(member, self._clock() - max(0.0, seconds_ago))  # its clock may be ahead
+            # The clock of the other sidecar may be ahead.
+            self._recent.see(member, self._clock() - max(0.0, seconds_ago))
             self._update()
 
     # --- coming and going
@@ -220,7 +223,7 @@ class Fleet:
             self._liveness.heard(request.sender, serves=request.serves)
             self._update()
         else:
-            self._directory_is_stale = True  # it is new
+            self._directory_is_stale = True  # the sender is a new sidecar
         missing = self._known.keys() & self._candidates.missing()
         return PingResponse(serves=self._says_that_it_leads, silent=self._liveness.silent, missing=missing)
 
@@ -294,7 +297,7 @@ class Fleet:
             if self._liveness.leads(other.name) and other.name not in missing
         ]
         if not leading and self.phase is FleetPhase.SERVING:
-            self._leads_from = -math.inf  # and goes on when others come
+            self._leads_from = -math.inf  # a sidecar that leads alone continues to lead when others join
         self._look_at_own_state()
         is_leaving = self.phase is FleetPhase.LEAVING
         if not leading or (not is_leaving and not self._has_lost_pulsar and self._clock() >= self._leads_from):

@@ -11,10 +11,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-# So many pings in a row that got no answer. They are counted, not timed: a sidecar that was paused does not take all
-# others for gone.
+# A sidecar counts as gone after 3 unanswered pings in a row. Pings are counted instead of timed: a sidecar that was
+# paused would otherwise take all others for gone.
 SILENT_PINGS: Final = 3
-# A member that was silent leads again after so many answers: on a host that comes and goes leaders would too.
+# A member that was silent leads again after 10 answered pings. Otherwise leaders would move with each failure of an
+# unstable host.
 STEADY_ANSWERS: Final = 10
 
 
@@ -22,15 +23,15 @@ STEADY_ANSWERS: Final = 10
 class _Other:
     has_answered: bool = False
     was_asked_in_vain: bool = False
-    serves: bool = True  # its own word, once it was heard
+    serves: bool = True  # whether the sidecar says that it serves and leads; True until it first answers
     unanswered: int = 0
-    answers: int = STEADY_ANSWERS  # since it was silent
+    answers: int = STEADY_ANSWERS  # answered pings since the sidecar was last silent
 
 
 class Liveness:
     def __init__(self) -> None:
         self._others: dict[str, _Other] = {}
-        # What each of the others says.
+        # The members that each other sidecar reports as silent, or as no longer listed by Pulsar.
         self._called_silent: dict[str, frozenset[str]] = {}
         self._called_missing: dict[str, frozenset[str]] = {}
 
@@ -84,6 +85,6 @@ class Liveness:
             return False
         if other.has_answered:
             return other.unanswered < SILENT_PINGS and other.answers >= STEADY_ANSWERS
-        # Its control port may not be reachable from here: when that was tried the directory's word counts, unless
-        # somebody knows better.
+        # The control port of the other sidecar may be unreachable from here. After a failed attempt the sidecar leads
+        # because the directory lists it, unless a third one reports it as silent.
         return other.was_asked_in_vain and not any(name in silent for silent in self._called_silent.values())

@@ -12,4 +12,4 @@ class Member(NamedTuple):
     host: str
     port: int
     rack: str | None = None
-    external: Endpoint | None = None  # where clients of the external listener find it
+    external: Endpoint | None = None  # advertised address for clients of the external listener

@@ -30,9 +30,9 @@ from kafka_sidecar.fleet.server import CONTROL, OPTIONS
 
 log = logging.getLogger(__name__)
 
-# A channel to another sidecar is closed when it was not used for so long.
+# A gRPC channel to another sidecar is closed after 300 s without use.
 IDLE_SECONDS: Final = 300.0
-# Dead peers are noticed by their silence, also while a long poll waits.
+# gRPC keepalive pings detect a dead peer even while a long poll waits for its response.
 _KEEPALIVE: Final = [
     ("grpc.keepalive_time_ms", 5_000),
     ("grpc.keepalive_timeout_ms", 5_000),

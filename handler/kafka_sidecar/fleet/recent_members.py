@@ -29,14 +29,14 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 log = RateLimitedLog(logging.getLogger(__name__))
 
 PUT_SECONDS: Final = 30.0
-# A start waits no longer for what is stored.
+# A sidecar that starts waits at most 2 s until the stored members are read.
 LOAD_SECONDS: Final = 2.0
-# What is about members that have been away for longer is deleted.
+# The record of a member that has been away for more than 1 h is deleted.
 KEPT_SECONDS: Final = 3_600.0
 
 
 class Seen(NamedTuple):
-    at_ms: int  # by its own clock
+    at_ms: int  # by the clock of that member
     member: Member
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from kafka_sidecar.fleet.member import Member
 
-# Metadata names a node that was there for so long. Each member stores twice in that time that it is there.
+# Metadata lists a node for 75 s after it was last seen. Each member stores twice in that time that it is up.
 RECENT_SECONDS: Final = 75.0
 MOST_NODES: Final = 1_000
 

@@ -92,7 +92,7 @@ def _answered(method: Callable[[Any], Awaitable[Any]], only_from: str | None) ->
             return await method(request)
         except Aborted as error:
             await context.abort(error.code, str(error))
-        except SidecarError as error:  # Pulsar is away, say
+        except SidecarError as error:  # for example, Pulsar is unavailable
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
         except Exception:
             metrics.INTERNAL_ERRORS.labels("control").inc()

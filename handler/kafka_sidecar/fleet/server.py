@@ -29,18 +29,20 @@ from kafka_sidecar.telemetry import metrics
 log = logging.getLogger(__name__)
 
 CONTROL: Final[ServiceDescriptor] = pb.DESCRIPTOR.services_by_name["Control"]
-# Requests of other sidecars at once, beside their bytes: five sidecars whose 10,000 clients (limits.max_connections)
-# all join groups that are coordinated here.
+# Limit of requests in flight from other sidecars, besides the limit on their bytes. It admits five sidecars whose
+# 10,000 clients each (limits.max_connections) all join groups that are coordinated here.
 MAX_WORKS: Final = 50_000
-# gRPC health: the process works; and it serves Kafka clients, which is also its overall state.
+# gRPC health services: `live` says that the process works, `ready` that it serves Kafka clients. The overall health
+# (empty name) is the same as `ready`.
 LIVE: Final = "live"
 READY: Final = ("ready", "")
-# A request that is passed on may have limits.max_request_bytes (100 MiB by default), and its envelope.
+# A forwarded request may have limits.max_request_bytes (100 MiB by default), plus its envelope.
 MAX_MESSAGE: Final = 128 * 1024 * 1024
 OPTIONS: Final = [("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.max_send_message_length", MAX_MESSAGE)]
 _SERVER: Final = [
     ("grpc.so_reuseport", 0),
-    # Peers ask every five seconds whether this one lives (see `peers`).
+    # Other sidecars send a keepalive ping every 5 s (see `peers`), so the server must allow shorter intervals than
+    # that.
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 4_000),
     ("grpc.keepalive_permit_without_calls", 1),
 ]
@@ -69,7 +71,7 @@ class Answers:
     transactions: TransactionService
     ping: Callable[[pb.PingRequest], pb.PingResponse]
     warm: Callable[[Sequence[str]], Awaitable[None]]
-    heard_of: Callable[[str], None] = lambda _: None  # the namespace of one that passes requests on
+    heard_of: Callable[[str], None] = lambda _: None  # called with the namespace of a sidecar that forwards requests
 
 
 class Overloaded(SidecarError):
@@ -141,7 +143,8 @@ class _Control:
 
     def _done(self, work: asyncio.Future[Any]) -> None:
         self.works.discard(work)
-        failure = None if work.cancelled() else work.exception()  # the other sidecar may wait no more
+        # The other sidecar may have stopped waiting, so nobody else sees this exception.
+        failure = None if work.cancelled() else work.exception()
         if failure is not None and not isinstance(failure, SidecarError):
             metrics.INTERNAL_ERRORS.labels("request").inc()
             log.error("a request of another sidecar ended in an error of this one", exc_info=failure)

@@ -16,9 +16,10 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 
-# From when its request came. Clients ask again after that, and the session of a member that waits goes on.
+# A request waits at most 10 s after its arrival until its topics are known; then the client retries it. The session
+# time-out of the member runs meanwhile.
 LEARN_SECONDS: Final = 10.0
-QUEUE_LENGTH: Final = 16  # no client has so many requests about one member under way
+QUEUE_LENGTH: Final = 16  # limit of waiting requests per member; no client has that many in flight
 
 Member = tuple[str, str]  # group and member id
 
@@ -52,7 +53,7 @@ class RequestsAwaitingTopics:
                 member[0],
                 str(error) or "no answer",
             )
-            raise CoordinatorError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error  # clients ask again
+            raise CoordinatorError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error  # clients retry after this error
 
     async def _learn(self, member: Member, required: Callable[[], RequiredTopics]) -> None:
         async with self._in_turn.turn(member):

@@ -36,7 +36,7 @@ from kafka_sidecar.wire.error_code import ErrorCode
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
-# Clients end with these: the log says why.
+# Clients fail permanently on these errors, so the sidecar logs the reason.
 FATAL: Final = (
     ErrorCode.INVALID_REGULAR_EXPRESSION,
     ErrorCode.UNRELEASED_INSTANCE_ID,
@@ -107,8 +107,8 @@ class ConsumerGroupRequests:
         if isinstance(group, ConsumerGroup):
             return group
         if request.epoch > JOIN_GROUP_MEMBER_EPOCH:
-            # It was away for so long that its group has become another. Kafka says GROUP_ID_NOT_FOUND, which ends
-            # clients; this makes them join again.
+            # The member was away for so long that its group was deleted or became a classic group. Kafka answers
+            # GROUP_ID_NOT_FOUND, which ends the client; UNKNOWN_MEMBER_ID makes it join again.
             raise Refusal(
                 ErrorCode.UNKNOWN_MEMBER_ID, f"Member {request.member_id} is not a member of group {group_id} any more."
             )
@@ -123,7 +123,7 @@ class ConsumerGroupRequests:
             try:
                 names = subscribed_topics(request.protocols[0][1])
             except ProtocolError:
-                pass  # the group refuses it
+                pass  # the group rejects a subscription that can't be read
         member = group_id, request.member_id or request.new_member_id
         await self._awaiting_topics.known(member, partial(self._required_topics, group_id, names, None))
         shard = self._led_shard(group_id)
@@ -134,7 +134,7 @@ class ConsumerGroupRequests:
         if not isinstance(group, ConsumerGroup) or group.is_empty:
             return JoinResult(
                 ErrorCode.REBALANCE_IN_PROGRESS, request.member_id
-            )  # it has just become another; members join again
+            )  # the group has just been converted, deleted or left by all members; this member joins again
         try:
             return await shard.answer_when_stored(group, partial(classic_members.join, group, self._now(), request))
         except GroupTooLarge as refused:

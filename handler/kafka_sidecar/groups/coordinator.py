@@ -52,11 +52,11 @@ log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
 MAX_TIME: Final = 2**63 - 1
-# offsets.retention.check.interval.ms.
+# Kafka's default of offsets.retention.check.interval.ms, in seconds.
 EXPIRY_SECONDS: Final = 600.0
-# Members hear of a topic's new partitions by this much later; Kafka's brokers hear of them from their controller.
+# Consumer groups notice new partitions of a topic up to 10 s late. In Kafka the controller notifies the brokers.
 REFRESH_SECONDS: Final = 10.0
-# Of many topics so many a second are looked at, so that the admin API has time for others.
+# At most 50 topics a second are looked up on average, so that the admin API has time for other requests.
 REFRESHED_PER_SECOND: Final = 50
 
 OnCommitted = Callable[[OffsetCommitKey, OffsetCommitValue], None]  # called with every commit that is stored
@@ -74,7 +74,7 @@ class CommittedOffset(NamedTuple):
 class Commit(NamedTuple):
     group_id: str
     committer: Committer
-    retention: int  # milliseconds, −1 for the coordinator's
+    retention: int  # in milliseconds; −1: offsets.retention.minutes of the coordinator
     offsets: Mapping[TopicPartition, CommittedOffset]
 
 
@@ -151,7 +151,7 @@ class Coordinator:
         names = (request.client_id, request.instance_id or "", request.member_id, request.new_member_id)
         if any(
             len(name.encode()) > KEY_BYTES for name in names
-        ):  # no record could hold it, and the group could not be stored
+        ):  # a longer string does not fit into a record, so the group could not be stored
             return JoinResult(ErrorCode.INVALID_REQUEST, request.member_id)
         group = shard.group(group_id)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
@@ -197,7 +197,8 @@ class Coordinator:
     # --- offsets
 
     async def commit(self, request: Commit) -> dict[TopicPartition, ErrorCode]:
-        shard = self.led_shard(request.group_id, may_be_empty=True)  # as in Kafka, for clients of long ago
+        # As in Kafka, where old clients may commit offsets with an empty group id.
+        shard = self.led_shard(request.group_id, may_be_empty=True)
         error = self._check_commit(shard, request)
         if error is not ErrorCode.NONE:
             return dict.fromkeys(request.offsets, error)
@@ -208,7 +209,7 @@ class Coordinator:
     ) -> dict[TopicPartition, ErrorCode]:
         """Offsets that count when their transaction commits (KIP-98, KIP-447). `term`: see `term_of`."""
         shard = self.led_shard(request.group_id)
-        if shard.term.number != term:  # the one before may have ended the transaction, and this one does not know
+        if shard.term.number != term:  # an earlier term may have ended the transaction, which this term does not know
             return dict.fromkeys(request.offsets, ErrorCode.NOT_COORDINATOR)
         if shard.pending.has_ended(producer_id, transaction):
             return dict.fromkeys(request.offsets, ErrorCode.INVALID_TXN_STATE)
@@ -258,19 +259,22 @@ class Coordinator:
         shard.term.check_leading()
         shard.pending.end(producer_id, transaction)
         while True:
-            await shard.term.all_stored()  # what is on its way is pending, or committed, then
+            await shard.term.all_stored()  # then all offsets in flight are applied, as pending or as committed
             under_way = list(shard.term.under_way)
-            overtaken = _overtaken(under_way, producer_id)  # not waited for: members may commit without a pause
+            # These records are not awaited, since members may commit without a pause.
+            overtaken = _overtaken(under_way, producer_id)
             completion = shard.pending.completion(producer_id, transaction, committed, overtaken)
             if not completion.partitions & _partitions_of(under_way):
                 break
-        # What counts first. A broker may refuse the entry that holds it, and take the next one.
+        # The committed offsets are stored before the tombstones of the pending ones: a broker may reject one entry and
+        # store the next.
         for part in completion.parts():
             shard.term.store(part)
         await shard.term.all_stored()
         if completion.gone:
             await shard.term.store_and_wait(completion.gone)
-        # Kafka's marker is a record in the log: one that was replaced and has not heard of it can't end a transaction
+        # A marker in the shard's log proves that this coordinator still leads. In Kafka the transaction marker itself
+        # is a record in that log, so a deposed coordinator can't end a transaction.
         else:
             await shard.term.prove()
 
@@ -278,8 +282,8 @@ class Coordinator:
         try:
             await within(self._config.offset_commit_timeout_ms / 1000, shard.term.store_and_wait(records))
         except TimeoutError:
-            # As Kafka, which turns the time-out into this (CoordinatorOperationExceptionHelper). It may still be
-            # stored.
+            # Kafka also answers a time-out with COORDINATOR_NOT_AVAILABLE (CoordinatorOperationExceptionHelper). The
+            # offsets may still be stored.
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         except CoordinatorError as refused:
             return refused.error
@@ -290,7 +294,8 @@ class Coordinator:
         if group is None:
             if request.committer.generation >= 0:
                 return ErrorCode.GROUP_ID_NOT_FOUND if request.committer.knows_epochs else ErrorCode.ILLEGAL_GENERATION
-            return ErrorCode.NONE  # it commits without members; the group is made when the offsets are stored
+            # The client commits without membership; the group is created when its offsets are stored.
+            return ErrorCode.NONE
         error = group.check_commit(self._now(), request.committer)
         shard.carry_out_effects(group)
         return error
@@ -398,7 +403,8 @@ class Coordinator:
             group, self._subscribed(group, {topic for topic, _ in offsets}), offsets, self._now().wall, retention
         )
         is_over = group.is_empty and not group.awaits_somebody and len(gone) == len(offsets)
-        if not (gone or is_over) or is_being_committed(shard, group.group_id):  # it must not be deleted behind that
+        # A tombstone must not follow a commit in flight.
+        if not (gone or is_over) or is_being_committed(shard, group.group_id):
             return
         if gone:
             log.info("group %s: %d offsets have expired", group.group_id, len(gone))
@@ -444,7 +450,8 @@ def _overtaken(under_way: Iterable[Record], producer_id: int) -> set[OffsetCommi
         if isinstance(key, OffsetCommitKey):
             overtaken.add(key)
         elif isinstance(key, PendingOffsetKey) and key.producer_id == producer_id and value is not None:
-            overtaken.discard(key.committed)  # another transaction's end has put it behind its own offset again
+            # The end of another transaction has written this pending offset again behind its own commit.
+            overtaken.discard(key.committed)
     return overtaken
 
 

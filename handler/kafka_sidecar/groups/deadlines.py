@@ -11,7 +11,7 @@ K = TypeVar("K", bound=Hashable)
 class Deadlines(Generic[K]):
     def __init__(self) -> None:
         self._at: dict[K, float] = {}
-        # Nothing is due before. It may lag behind: a caller that wakes too early looks again.
+        # No deadline is before this time. `cancel` does not raise it, so a caller may wake up and find nothing due.
         self.earliest: float | None = None
 
     def set(self, key: K, at: float) -> None:

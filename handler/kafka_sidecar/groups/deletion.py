@@ -26,13 +26,13 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 
-# So many groups and offsets are deleted in one piece: some milliseconds.
+# Groups and offsets that are deleted without a pause of the event loop: 1,000 take some milliseconds.
 DELETED_TOGETHER: Final = 1_000
 
 
 class DeletedGroup(NamedTuple):
     error: ErrorCode
-    committed: Sequence[TopicPartition] = ()  # that it had offsets of
+    committed: Sequence[TopicPartition] = ()  # partitions whose committed offsets were deleted with the group
 
 
 async def delete_groups(shard: Shard, group_ids: Sequence[str]) -> dict[str, DeletedGroup]:
@@ -66,7 +66,8 @@ def _delete_all(shard: Shard, group_ids: Sequence[str]) -> dict[str, DeletedGrou
     deleted: dict[str, DeletedGroup] = {}
     for group_id, of_group in keys.items():
         group = shard.group(group_id)
-        if group is None:  # somebody else may be deleting it, and that may fail: it is said when all is stored
+        # Another request may be deleting the group, and may fail: the answer waits until all is stored.
+        if group is None:
             deleted[group_id] = DeletedGroup(ErrorCode.GROUP_ID_NOT_FOUND)
         elif not group.is_empty:
             deleted[group_id] = DeletedGroup(ErrorCode.NON_EMPTY_GROUP)
@@ -89,9 +90,9 @@ def _when_stored(shard: Shard, group_id: str, deleted: DeletedGroup) -> DeletedG
         return deleted
     if (
         again := shard.groups.get(group_id)
-    ) is not None:  # an offset that was on its way has made it, and is deleted as well
+    ) is not None:  # a commit in flight has created the group again, and its offset is deleted as well
         shard.carry_out_effects(again)
-    since = shard.offsets.get(group_id, {})  # committed behind the deletion
+    since = shard.offsets.get(group_id, {})  # offsets that were committed after the deletion
     return deleted._replace(committed=[partition for partition in deleted.committed if partition not in since])
 
 

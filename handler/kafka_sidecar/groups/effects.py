@@ -23,7 +23,7 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 
-OVERSIZED: Final = 1_000  # so many are remembered; each may end a term once
+OVERSIZED: Final = 1_000  # limit of remembered groups; beyond it all are forgotten, and each may end a term again
 
 Group = ClassicGroup | ConsumerGroup
 Effect = Reply | StoreGroup | StoreRecords | Downgrade
@@ -87,7 +87,8 @@ def _store(shard: ShardForEffects, group: ClassicGroup, effect: StoreGroup) -> G
 
 def _write(shard: ShardForEffects, group: Group, effect: StoreRecords) -> None:
     if not all(map(shard.term.fits, effect.records)):
-        # The group in memory is ahead of the log, which is read again; the group grows no more.
+        # The group in memory has changes that are not in the log, so the shard loads the log again. The group can't
+        # grow after that.
         log.error(
             "group %s is too large to be stored: its members and their partitions are more than an entry holds",
             group.group_id,
@@ -108,7 +109,7 @@ def _downgrade(shard: ShardForEffects, group: ConsumerGroup, rebalance: bool) ->
     It stays a consumer group while its topics are unknown: the classic assignment needs their names.
     """
     if shard.groups.get(group.group_id) is not group:
-        return None  # its last write has ended the term
+        return None  # the last write of this group has ended the term
     try:
         classic, record = _as_classic(shard, group, rebalance)
     except CannotMigrate as reason:
@@ -120,7 +121,8 @@ def _downgrade(shard: ShardForEffects, group: ConsumerGroup, rebalance: bool) ->
     if rebalance:
         classic.rebalance(shard.now())
     try:
-        shard.replace(classic, [record, *group.deletion()])  # the classic one first: it counts from then on
+        # The record of the classic group comes first: once it is stored, the classic group counts.
+        shard.replace(classic, [record, *group.deletion()])
     except CoordinatorError:
         return None
     return classic

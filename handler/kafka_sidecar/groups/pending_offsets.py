@@ -14,9 +14,9 @@ from typing import Final, NamedTuple, TypeVar
 
 from kafka_sidecar.groups.records import OffsetCommitKey, PendingOffsetKey, PendingOffsetValue, Record
 
-# Of producers, as long as this term lasts.
+# Limit of producers whose last ended transaction is remembered until the term ends.
 MAX_ENDED: Final = 10_000
-# Records that are written together: with the longest names and metadata they fit into an entry.
+# Limit of records in one write: 50 records with the longest names and metadata fit into a Pulsar entry.
 MOST_TOGETHER: Final = 50
 
 
@@ -32,7 +32,7 @@ class Completion(NamedTuple):
     transaction's offset would be lost.
     """
 
-    offsets: list[list[Record]]  # by partition
+    offsets: list[list[Record]]  # the records of each partition
     gone: list[Record]
 
     @property
@@ -65,7 +65,7 @@ class PendingOffsets:
         self._order = 0
         self._ended: OrderedDict[int, int] = (
             OrderedDict()
-        )  # by producer id: the greatest number that this term has ended
+        )  # by producer id: the highest transaction number that has ended in this term
 
     def __len__(self) -> int:
         return sum(map(len, self._of_producer.values()))
@@ -134,7 +134,8 @@ class PendingOffsets:
                 and not pending.is_overtaken
                 and key.committed not in overtaken
             ):
-                # Those that came behind this one are not overtaken by it, though its record is behind theirs.
+                # Pending offsets that came after this one are written again behind its commit. Otherwise the commit,
+                # whose record is behind theirs, would overtake them.
                 others = self._of_partition[key.committed].items()
                 later = [
                     Record(other, one.value) for other, one in others if one.order > pending.order and other != key

@@ -56,11 +56,11 @@ class ShardContext:
 
     config: GroupsConfig
     now: Callable[[], Now]
-    topic_name: Callable[[str], str]  # the one name of a topic, under which its offsets are kept
+    topic_name: Callable[[str], str]  # returns the canonical name of a topic, under which its offsets are stored
     topics: Topics
     timers_may_fire: Callable[
         [], bool
-    ]  # False where the process stood still: its terms are over, and no member has been silent
+    ]  # False after the process was suspended: its terms have ended, and its members have not missed heartbeats
     on_committed: Callable[[OffsetCommitKey, OffsetCommitValue], None]
 
 
@@ -71,11 +71,12 @@ class Shard(TermState[Record]):
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, Offsets] = {}
         self.pending = PendingOffsets()
-        self.oversized: set[str] = set()  # consumer groups that could not be stored as they would have been
+        self.oversized: set[str] = set()  # ids of consumer groups with a record that was too large to be stored
         self._context = context
         self.now = context.now
         self._timers = Timers(self._tick)
-        self._replayed: dict[str, dict[Key, Value]] = {}  # by group, in the order of the log
+        # By group id, records that were read while loading, in log order.
+        self._replayed: dict[str, dict[Key, Value]] = {}
         self._legacy: dict[Key, Value] = {}
 
     # --- from the term
@@ -138,7 +139,8 @@ class Shard(TermState[Record]):
         """Tell `on_committed` all loaded offsets. An earlier term may have ended before it could tell them."""
         pace = Pace()
         for group_id in list(self.offsets):
-            await pace.maybe_yield()  # and not between a group's own: what it commits meanwhile comes after
+            # Yields only between groups, so that later commits of a group are reported after its loaded offsets.
+            await pace.maybe_yield()
             for (topic, partition), value in self.offsets.get(group_id, {}).items():
                 self._context.on_committed(OffsetCommitKey(group_id, topic, partition), value)
 
@@ -147,7 +149,8 @@ class Shard(TermState[Record]):
         if legacy and isinstance(key, OffsetCommitKey):
             key = key._replace(topic=self._context.topic_name(key.topic))
             if isinstance(value, OffsetCommitValue):
-                value = value._replace(expires_at=-1)  # KoP lets every offset expire after three days
+                # Ignores the expiry after three days that Kafka-on-Pulsar gives to every offset.
+                value = value._replace(expires_at=-1)
         self._legacy.pop(key, None)
         if legacy and value is not None:
             self._legacy[key] = value
@@ -158,7 +161,7 @@ class Shard(TermState[Record]):
             self._apply_pending(key, value)
             return
         stored = self._replayed.setdefault(key.group, {})
-        stored.pop(key, None)  # a record that is written again has its later place
+        stored.pop(key, None)  # a key that is written again moves to its later place in the log
         if value is not None:
             stored[key] = value
 

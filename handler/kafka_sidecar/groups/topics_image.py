@@ -13,9 +13,10 @@ from kafka_sidecar.groups.consumer.members import InvalidRegex, RequiredTopics, 
 from kafka_sidecar.loop.waiting import gathered, in_a_thread
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Undescribed
 
-# Regular expressions that are kept compiled: a few of each group's members.
+# Limit of cached compiled regular expressions: each group has only a few.
 COMPILED: Final = 256
-AT_ONCE: Final = 8  # so many lookups of a refresh: a request that waits for one topic is not to wait for all
+# Lookups that a refresh makes at once, so that a request for one topic does not wait for all of them.
+AT_ONCE: Final = 8
 
 
 class TopicSource(Protocol):
@@ -42,7 +43,8 @@ class TopicsImage(Topics):
         self._topics: dict[str, Topic | None] = {}  # None: there is no such topic
         self._names: dict[uuid.UUID, str] = {}
         self._matching: dict[str, frozenset[str]] = {}
-        self._doubtful: set[str] = set()  # the last answer was that they are gone, or others
+        # Topics that the last lookup reported as deleted or recreated; the next lookup must confirm it.
+        self._doubtful: set[str] = set()
         self._version = 0
 
     @property
@@ -134,12 +136,12 @@ class TopicsImage(Topics):
     async def _describe_one(self, name: str) -> PulsarError | None:
         try:
             described = await self._source.describe(name)
-        except (NotPermitted, Refused):  # to whom it is not shown, for them it is not there
+        except (NotPermitted, Refused):  # a topic that this role may not see counts as missing
             described = None
         except Undescribed as error:
             if name in self._topics or not self._source.is_lost(name):
                 return error
-            described = None  # its group is not to wait for it; it is noted when it is there again
+            described = None  # the group does not wait for a lost topic; a refresh finds the topic when it is back
         except PulsarError as error:
             return error
         self._note(name, None if described is None else Topic(*described))
@@ -151,7 +153,8 @@ class TopicsImage(Topics):
         """
         before = self._topics.get(name)
         if before is not None and topic is not None and before.topic_id == topic.topic_id:
-            topic = topic._replace(partitions=max(before.partitions, topic.partitions))  # partitions never go
+            # The number of partitions never decreases.
+            topic = topic._replace(partitions=max(before.partitions, topic.partitions))
         elif before is not None and name not in self._doubtful:
             self._doubtful.add(name)
             return

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-ResponseFuture = Any  # stands for a waiting request (`tasks.Pending`); a machine only hands it back
+ResponseFuture = Any  # handle of a waiting request (`loop.waiting.Pending`), which a state machine only passes back
 
 UNKNOWN_MEMBER_ID: Final = ""
 CONSUMER_PROTOCOL: Final = "consumer"
 
 
 class Now(NamedTuple):
-    clock: float  # seconds, for what is due
-    wall: int  # milliseconds, for what is stored
+    clock: float  # time of the event loop in seconds, for deadlines
+    wall: int  # wall-clock time in milliseconds, for stored records
 
 
 class Committer(NamedTuple):
@@ -20,8 +20,9 @@ class Committer(NamedTuple):
 
     member_id: str
     instance_id: str | None
-    generation: int  # or the epoch of a member of a consumer group
-    knows_epochs: bool = True  # the version of the request has a member epoch where there was a generation
+    generation: int  # the generation, or the member epoch in a consumer group
+    # The request may carry a member epoch as its generation (OffsetCommit version 9 and later).
+    knows_epochs: bool = True
 
     @property
     def is_member(self) -> bool:

@@ -17,9 +17,9 @@ from kafka_sidecar.pulsar.messages import Message, write_batch
 from kafka_sidecar.pulsar.ports import BatchProducer, Client, EntryReader
 from kafka_sidecar.pulsar.raw_entries import Patience
 
-# A property of a deletion: the value that it deletes.
+# Message property of a tombstone: the value that it deletes.
 DELETES: Final = "deletes"
-# Under which a writer leaves what is not a record.
+# Message key of markers, which are not records.
 MARKER_KEY: Final = b"kafka-sidecar"
 
 

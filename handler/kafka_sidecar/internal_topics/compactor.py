@@ -19,7 +19,7 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 log = RateLimitedLog(logging.getLogger(__name__))
 
 WriteMarker = Callable[[str], Awaitable[None]]
-# Whether compacting a partition can't make final that something is lost.
+# Returns True if a partition may be compacted: its log has lost no entries, whose loss a compaction would make final.
 LacksNothing = Callable[[str, CompactionStats], Awaitable[bool]]
 
 
@@ -36,7 +36,7 @@ class Compactor:
         self._lacks_nothing = lacks_nothing
         self._seen: dict[
             str, tuple[int, float]
-        ] = {}  # by partition: the ledger of what is compacted, and when that was seen first
+        ] = {}  # by partition: the id of the compacted ledger, and when it was first seen
 
     def forget(self, partition: str) -> None:
         """It is another's to compact."""
@@ -52,7 +52,7 @@ class Compactor:
         if partition not in self._seen or ledger != stats.compacted_ledger:
             self._seen[partition] = stats.compacted_ledger, now
             if stats.compacted_ledger >= 0:
-                # A broker that is killed behind two compactions within a second may know neither of them
+                # A broker that is killed after two compactions within one second may have stored neither of them
                 # (apache/pulsar#26631).
                 return
         try:
@@ -60,7 +60,7 @@ class Compactor:
                 if is_worth_compacting(stats, now - since):
                     await self._compact(partition)
             elif stats.compacted_ledger >= 0 or await self._lacks_nothing(partition, stats):
-                if not stats.has_news:  # a compaction that finds nothing new changes nothing
+                if not stats.has_news:  # without a new entry a compaction has no effect
                     await self._write_marker(partition)
                 await self._compact(partition)
         except PulsarError as error:

@@ -23,7 +23,8 @@ async def partitions_of(admin: Admin, topic: str, partitions: int) -> int:
     namespace = topic.partition("://")[2].rpartition("/")[0]
     with contextlib.suppress(AlreadyExists):
         await admin.cluster.create_namespace(namespace)
-        # Made here, so nobody else's settings are touched: there is no subscription that would keep what is in it.
+        # The sidecar has just created this namespace, so it changes nobody else's settings. Its topics have no
+        # subscription, so Pulsar would delete their entries without retention.
         await admin.cluster.keep_for_ever(namespace)
     is_new = True
     try:

@@ -17,14 +17,15 @@ from kafka_sidecar.pulsar.events import ConsumerEvents
 from kafka_sidecar.pulsar.ports import Client, EntryReader
 from kafka_sidecar.pulsar.raw_entries import NoEntryCame, Patience, raw_entries_from
 
-# So much of the log itself is read before what is compacted: what lands behind something greater is mended within
-# seconds.
+# Entries of the uncompacted log that are read before the compacted ones. These are enough: a value that was written
+# behind a greater one is repaired within seconds.
 ENTRIES: Final = 1_000
-# A sidecar that has read before goes on from there, unless more has been written since.
+# A sidecar that has read the topic before resumes behind the last entry that it read, at most 20,000 entries back.
 MOST_ENTRIES: Final = 20_000
-# A value is smaller by far.
+# Assumed size of an entry in bytes. A value is far smaller.
 ENTRY_BYTES: Final = 1024
-# Some thousand entries come within 0.1 s. Requests wait for what is compacted, so slow storage is not waited for twice.
+# The read is given up after 2 s; some thousand entries arrive within 0.1 s. Requests wait until the compacted entries
+# are read, so slow storage must not delay them twice.
 SECONDS: Final = 2.0
 
 

@@ -16,8 +16,8 @@ class MovedStart(NamedTuple):
     a move that lies before the first entry of a log is none of it, or is overtaken by retention.
     """
 
-    # Of the entry that holds the offset, or where the next one may stand. If retention took the entry meanwhile, of the
-    # first that is left.
+    # Position of the entry that holds `offset`, or of the next entry if no entry holds it yet. If retention removed the
+    # entry meanwhile, the position of the first remaining entry.
     position: Position
     offset: int
 

@@ -16,7 +16,7 @@ from typing import Final
 from kafka_sidecar.internal_topics.snapshot_parts import Head
 
 MOST_KEYS: Final = 1_000
-MOST_HEADS: Final = 8  # of one key, without a receipt
+MOST_HEADS: Final = 8  # limit of heads per key that have no receipt
 MOST_UNNAMED: Final = 100
 
 Heads = tuple[Head, ...]
@@ -26,8 +26,9 @@ class OwnParts:
     __slots__ = ("_heads", "_unnamed")
 
     def __init__(self) -> None:
-        self._heads: OrderedDict[bytes, Heads] = OrderedDict()  # by key; all that were sent, and may be stored
-        self._unnamed: deque[tuple[bytes, Head]] = deque(maxlen=MOST_UNNAMED)  # values that no head names
+        self._heads: OrderedDict[bytes, Heads] = OrderedDict()  # by key: all heads that were sent and may be stored
+        # Values in parts that no stored head names, so their parts are to be deleted.
+        self._unnamed: deque[tuple[bytes, Head]] = deque(maxlen=MOST_UNNAMED)
 
     def heads(self, key: bytes) -> Heads:
         return self._heads.get(key, ())

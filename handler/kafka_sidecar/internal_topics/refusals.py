@@ -12,12 +12,12 @@ from typing import Final
 
 from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, TopicMissing, Unavailable
 
-# For so long in all somebody asks and is refused, before that is believed.
+# The broker's answer that a right is missing is believed after requests were refused for 30 s in total.
 MEANT_SECONDS: Final = 30.0
-# After the last refusal: then what was counted or believed is forgotten. The right may have come since, and no answer
-# may have proved it.
+# Refusals are forgotten 300 s after the last one. The right may have been granted since, without a response that proves
+# it.
 REMEMBERED_SECONDS: Final = 300.0
-# Of this role's right, wherever in the question it is missing.
+# Errors by which a broker says that this role lacks a right, at any step of a request.
 _REFUSALS: Final = (NotPermitted, Refused)
 
 
@@ -27,7 +27,7 @@ class _Count:
     does not end it.
     """
 
-    last: float  # in this process's time
+    last: float  # when the last refusal came, by the clock of the event loop
     seconds: float = 0.0
 
 
@@ -39,8 +39,9 @@ class Refusals:
     """
 
     def __init__(self) -> None:
-        self._counts: dict[int, _Count] = {}  # by partition
-        self._believed_at: float | None = None  # the last refusal that was believed, until the right is proved
+        self._counts: dict[int, _Count] = {}  # refusals by partition
+        # When the last believed refusal came; None once a response has proved the right.
+        self._believed_at: float | None = None
 
     @contextmanager
     def asking(self, partition: int, is_granted: Callable[[], bool] = lambda: True) -> Iterator[None]:

@@ -46,12 +46,11 @@ LOOK_SECONDS: Final = 1.0
 # Loading took up to 13 s on a broker under load; a reader that hears nothing for longer is opened again.
 SILENCE_SECONDS: Final = 15.0
 LOAD_SECONDS: Final = 120.0
-# A follower that is connected is some milliseconds behind.
+# Time limit for reading the topic up to its last entry. A connected reader is only some milliseconds behind.
 CURRENT_SECONDS: Final = 10.0
-# A topic that was there is taken for deleted when it has been missing for so long: a broker that has just started may
-# not know it.
+# A topic that existed counts as deleted after it was missing for 30 s: a broker that has just started may not know it.
 GONE_SECONDS: Final = 30.0
-# It is looked for each second.
+# Longest pause between two lookups that count towards these 30 s. The topic is looked up each second.
 PAUSE_SECONDS: Final = 15.0
 
 V = TypeVar("V")
@@ -96,23 +95,26 @@ class SharedMap(Generic[V]):
         self._new_id = new_id
         self._on_change = on_change
         self._values: dict[str, V] = {}
-        self._read: dict[str, V] | None = None  # what has been read so far, while loading
-        self._read_deleted: set[str] = set()  # keys whose deletion was read meanwhile
+        self._read: dict[str, V] | None = None  # values that were read so far while loading; otherwise None
+        self._read_deleted: set[str] = set()  # keys whose deletion was read while loading
         self._loaded = asyncio.Event()
         self._writes: KeyedWrites | None = None
         self._opening = asyncio.Lock()
-        self._superseded: dict[str, None] = {}  # in order; keys with a value behind one that counts more
-        self._deleted: dict[str, V] = {}  # what is to be deleted
-        self._puts: Counter[str] = Counter()  # under way
-        self._deletions: dict[str, Position] = {}  # of these keys: the last that was read
-        self._found = asyncio.Event()  # somebody has just made the topic
+        # Keys, in order, whose last value in the log is less than an earlier one, which is to be written again.
+        self._superseded: dict[str, None] = {}
+        self._deleted: dict[str, V] = {}  # values to delete from the topic, by key
+        self._puts: Counter[str] = Counter()  # puts in flight, by key
+        # For keys with a put in flight: the position of the last deletion that was read.
+        self._deletions: dict[str, Position] = {}
+        self._found = asyncio.Event()  # set when the topic exists, which ends the pause before the next lookup
         self.has_seen_its_topic = False
         self._missing = Lasting(GONE_SECONDS, PAUSE_SECONDS)
         self._following: SharedMapReader | None = None
-        self._reading: SharedMapReader | None = None  # the same, once what was stored is read
-        self._seen: Position | None = None  # the last entry that came of a reader before
+        # The same reader as `_following`, once it has read all stored values.
+        self._reading: SharedMapReader | None = None
+        self._seen: Position | None = None  # position of the last entry that an earlier reader delivered
         self._asking: SingleFlight[None, int] = SingleFlight()
-        self._question = 0  # how many have begun
+        self._question = 0  # number of reads up to the end of the topic that have begun
         self._task = SupervisedTask("followed_topic", topic, self._follow)
         self._mending = SupervisedTask("followed_topic_mending", topic, self._mend, on_final=self._on_not_mended)
 
@@ -146,7 +148,7 @@ class SharedMap(Generic[V]):
         """
         before = self._question
         while await self._asking.call(None, self._read_on) <= before:
-            pass  # that one had begun before this was asked
+            pass  # the shared read had begun before this call, so another one is needed
         return self._values
 
     async def put(self, key: str, value: V) -> None:
@@ -183,9 +185,10 @@ class SharedMap(Generic[V]):
             if self._writes is None or self._writes.ended is not None:
                 await count_of(
                     self._admin, self.topic
-                )  # a broker may make a partition that is gone, if it is asked for a producer
+                )  # a broker may create a deleted partition again when a producer connects
                 writes = KeyedWrites(self.topic, self._clock)
-                # A name of its own each time: a deduplicating broker must know none of its sequences.
+                # Each producer gets a new name: a broker with deduplication would discard sequence ids that it knows of
+                # an old name.
                 name = WRITER_PREFIX + self._new_id()
                 writes.producer = await self._client.producer(log_of(self.topic), name, writes, purpose="lead")
                 self._writes = writes
@@ -206,7 +209,7 @@ class SharedMap(Generic[V]):
         while self._superseded or self._deleted:
             try:
                 await self.all_now()
-            except PulsarError as error:  # also one that is final elsewhere: what is owed stays owed
+            except PulsarError as error:  # even a non-retriable error is retried here: the values must still be written
                 raise Unavailable(f"{self.topic} can't be read to its end: {error}") from error
             lesser, self._superseded = self._superseded, {}
             deleted, self._deleted = self._deleted, {}
@@ -234,7 +237,8 @@ class SharedMap(Generic[V]):
     async def _follow(self) -> None:
         await self._wait_for_topic()
         stats = await self._stats()
-        # Compaction may have taken a deletion along with what it deletes, so what was known before is no beginning.
+        # Loading begins with an empty map: compaction may have removed a tombstone together with its value, and the map
+        # would never lose that value.
         self._read = {}
         self._read_deleted.clear()
         try:
@@ -257,7 +261,8 @@ class SharedMap(Generic[V]):
                 await self._read_all(stats, following)
             following.misses_nothing = True
             if (await self._stats()).compacted_ledger != stats.compacted_ledger:
-                # A value read before that may since have been deleted, and the deletion be compacted away.
+                # A value that was read before the compaction may have been deleted since, and compaction may have
+                # removed its tombstone.
                 raise Unavailable(f"{self.topic} was compacted while it was read")
             await check_beginning(self._client, log_of(self.topic), stats.compacted_ledger, following.first_index)
             if following.lost.done():
@@ -309,7 +314,7 @@ class SharedMap(Generic[V]):
     async def _wait_for_topic(self) -> None:
         while not await self._is_there("so what other sidecars put there is not heard of"):
             if self._may_be_missing:
-                self._loaded.set()  # nobody has put anything there yet
+                self._loaded.set()  # the topic does not exist, so no value is stored
             self._found.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
@@ -350,8 +355,8 @@ class SharedMap(Generic[V]):
         if self._following is None or self._following.position < stored_at:
             self._take(key, value)
             return
-        # Compaction has left it out where the reader did not bring it: for a deletion, or for something lesser that
-        # landed behind it.
+        # If the reader did not deliver the stored value, compaction has removed it: because of a later tombstone, or of
+        # a lesser value that was written behind it.
         known = (self._values if read is None else read).get(key)
         if known is not None and self._rule.supersedes(value, known):
             self._take(key, value)
@@ -395,7 +400,7 @@ class SharedMap(Generic[V]):
                 await self._have_read_all()
         except TimeoutError as error:
             if self._reading is not None:
-                self._reading.on_end(Unavailable("its reader brings nothing"))  # its broker may have forgotten it
+                self._reading.on_end(Unavailable("its reader brings nothing"))  # the broker may have lost this reader
             raise Unavailable(f"{self.topic} was not read to its end within {CURRENT_SECONDS:.0f} s") from error
         return question
 
@@ -410,7 +415,7 @@ class SharedMap(Generic[V]):
                     return
             reading.on_end(
                 Overtaken(f"{self.topic} was compacted behind what is read")
-            )  # a deletion may have gone with that
+            )  # compaction may have removed a tombstone that this reader has not read
             while self._reading is reading:  # noqa: ASYNC110 - it ends at once
                 await asyncio.sleep(LOOK_SECONDS / 50)
 

@@ -20,7 +20,7 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
-# Messages that a broker may send ahead. They are small.
+# Flow permits: messages that the broker may send ahead. They are small.
 PERMITS: Final = 1_000
 NOWHERE: Final = Position(-1, -1)
 
@@ -49,16 +49,16 @@ class SharedMapReader(ConsumerEvents):
         self._topic = topic
         self._horizon = horizon
         self._behind_horizon = None if last_index is None else last_index + 1
-        self._compacted = 0  # entries up to there
+        self._compacted = 0  # entries read up to the compaction horizon
         self._on_message = on_message
         self._taken = 0
-        self._next_index: int | None = None  # of the message that comes next, where that is known
-        # Whether each index must follow the one before. While it loads, retention may have taken entries;
-        # CompactionStats show compactions.
+        self._next_index: int | None = None  # expected index of the next message; None if unknown
+        # Whether a gap in the indexes of messages is an error. During loading it is none: retention may have removed
+        # entries, and CompactionStats show compactions.
         self.misses_nothing = False
         self.lost: asyncio.Future[PulsarError] = asyncio.get_running_loop().create_future()
         self.news = asyncio.Event()
-        self.position = NOWHERE  # of the last entry that has come
+        self.position = NOWHERE  # position of the last entry received
         self.first_index: int | None = None
         self._grant: Callable[[int], None] = lambda _: None
 
@@ -69,7 +69,7 @@ class SharedMapReader(ConsumerEvents):
 
     def on_entry(self, entry: RawEntry) -> None:
         if self.lost.done():
-            return  # it stands behind what is missing
+            return  # entries behind a missing one do not count: the topic is read again
         first = first_index_of(entry)
         if self._is_behind_a_gap(entry, first) and self.misses_nothing:
             self.on_end(Overtaken(f"{self._topic} was compacted while it was read"))

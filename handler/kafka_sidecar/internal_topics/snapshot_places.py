@@ -32,7 +32,8 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 log = RateLimitedLog(logging.getLogger(__name__))
 
 PERMITS: Final = 64
-# At first. Shorter than callers wait for an answer: it leaves them the time to write a marker and to read it.
+# Time limit, at first, for a reader that delivers nothing. It is shorter than callers wait for an answer, so that they
+# can still write a marker and read it.
 SILENT_SECONDS: Final = 3.0
 LONGEST_SILENT_SECONDS: Final = 8.0
 EXPIRY_MS: Final = 30 * 24 * 3_600_000
@@ -72,9 +73,9 @@ class Housekeeping(Protocol):
 class _Known:
     """What is known of a partition. It is read again as a whole."""
 
-    places: dict[bytes, Position] = field(default_factory=dict)  # of the last value of each key
-    heads: dict[bytes, Head] = field(default_factory=dict)  # of the values that are in parts
-    old: dict[bytes, None] = field(default_factory=dict)  # in order; keys whose value is to be deleted
+    places: dict[bytes, Position] = field(default_factory=dict)  # position of the last value of each key
+    heads: dict[bytes, Head] = field(default_factory=dict)  # heads of the values that are stored in parts
+    old: dict[bytes, None] = field(default_factory=dict)  # keys, in order, whose value is old and to be deleted
     read_to: Position | None = None
 
 
@@ -86,11 +87,11 @@ class SnapshotPlaces:
         self._housekeeping = housekeeping
         self._clock = clock
         self._known = _Known()
-        self._looked_at = -math.inf  # when the last look began
+        self._looked_at = -math.inf  # when the last read up to the end of the partition began
         self._is_outdated = False
         self._turn = asyncio.Lock()
         self._patience = Patience(SILENT_SECONDS, LONGEST_SILENT_SECONDS)
-        self.progress = 0  # grows while something is read
+        self.progress = 0  # number of entries and values that were read, by which callers see progress
 
     def of(self, key: bytes) -> Position | None:
         return self._known.places.get(key)
@@ -120,9 +121,7 @@ class SnapshotPlaces:
             try:
                 stats = await self._stats()
                 if known.read_to is not None and not stats.may_hold(known.read_to):
-                    known = (
-                        _Known()
-                    )  # retention has taken it, or somebody has deleted the topic, and a sidecar has made it again
+                    known = _Known()  # retention has removed that entry, or the topic was deleted and created again
                 has_read = await self._read_on(known, stats.last)
             except BaseException:
                 self._is_outdated = self._is_outdated or known is not self._known
@@ -137,7 +136,8 @@ class SnapshotPlaces:
                 if message.key == key and message.value is not None:
                     self.progress += 1
                     return Kept(message.value, message.timestamp)
-        # It was compacted: there is a later one, or it was deleted, and of that nothing is left.
+        # Compaction has removed this value: either its key has a later value, or its key was deleted and the tombstone
+        # is removed too.
         self._is_outdated = True
         return None
 
@@ -161,8 +161,8 @@ class SnapshotPlaces:
             compacted_to = await self._admin.subscriptions.acknowledged(self._topic, COMPACTION)
             if compacted_to is None or compacted_to < last:
                 raise
-            # The last entry may be a deletion, which compaction leaves out. Its writer lost its connection before the
-            # marker behind it.
+            # The last entry may be a tombstone that compaction has removed. Its writer lost its connection before it
+            # wrote the marker behind it.
             await self._write_marker()
             await self._read_up_to((await self._admin.topics.log_stats(self._topic)).last or last, known)
         try:
@@ -224,7 +224,7 @@ class SnapshotPlaces:
 def _messages(entry: RawEntry) -> list[Message]:
     try:
         return read_messages(entry.message_metadata, entry.payload)
-    except Exception as error:  # anybody may have written it
+    except Exception as error:  # any client may have written invalid bytes to the topic
         metrics.UNREADABLE_ENTRIES.inc()
         log.warning("entry %s of the snapshots is passed over: %s", entry.position, error)
         return []

@@ -22,9 +22,9 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
-# An older value costs its reader some entries more.
+# `find` may miss what was stored in the last 5 s: an older snapshot only makes the partition read some more entries.
 LOOK_SECONDS: Final = 5.0
-# Compaction may move a value while one looks for it.
+# A lookup is retried, because compaction may remove a value between finding its position and reading it.
 LOOKS: Final = 5
 
 
@@ -56,13 +56,14 @@ class SnapshotShard:
         self._topic = topic = partition_name(whole_topic, number)
         self._places = SnapshotPlaces(client, admin, topic, self, clock)
         self._parts = OwnParts()
-        self._keeping: dict[bytes, int] = {}  # keys that are being kept, and how many values of each
-        self._stored_meanwhile: set[bytes] | None = None  # keys, while what is old is about to be deleted
+        self._keeping: dict[bytes, int] = {}  # number of stores in progress, by key
+        # Keys stored while old values are being deleted: these are not deleted.
+        self._stored_meanwhile: set[bytes] | None = None
         self._writes: KeyedWrites | None = None
         self._opening = asyncio.Lock()
         self._closed: PulsarError | None = None
-        self._created_at: str | None = None  # the topic, when it was last asked
-        self.times_remade = 0  # as far as is known: what was stored before is gone
+        self._created_at: str | None = None  # creation time of the topic, as the broker last reported it
+        self.times_remade = 0  # how often the topic was seen to be recreated: values stored before that are lost
 
     @property
     def progress(self) -> int:
@@ -96,8 +97,8 @@ class SnapshotShard:
             has_read = await self._places.read_if_not_since(asyncio.get_running_loop().time())
             place = self._places.of(key)
             if place is None:
-                # Compaction may have taken an older value before it was read, for a newer one behind what was the end
-                # then.
+                # The key may have a value all the same: compaction may have removed the older one before it was read,
+                # and the newer one stands behind the end of that read.
                 missing += 1
                 if missing == LOOKS - 1 or not has_read:
                     return None
@@ -109,7 +110,7 @@ class SnapshotShard:
             if whole is not None:
                 return whole
             if torn == kept.value:
-                return None  # its parts are not there, also when all is read again, and nobody has stored others
+                return None  # a full reread found the same head again, and its parts are still missing
             torn = kept.value
             self._places.are_outdated()
         raise Unavailable(f"{self._topic} was compacted whenever a value was looked for")
@@ -118,7 +119,8 @@ class SnapshotShard:
         """The keys that begin so, of all values that anybody kept before this call."""
         await self._know_when_created()
         for _ in range(LOOKS):
-            # Compaction may have taken one before it was read, for it was written again behind what was the end then.
+            # Compaction may have removed a key's older value before it was read, and its newer value may stand behind
+            # the end of that read. So the topic is read until nothing new comes.
             if not await self._places.read_if_not_since(asyncio.get_running_loop().time()):
                 break
         return [key for key in self._places.all() if key.startswith(prefix)]
@@ -197,14 +199,18 @@ class SnapshotShard:
             writes.send(key, None)
         await (
             self.write_marker()
-        )  # compaction leaves out deletions, and a reader that goes to the last entry has to find it
+            # Compaction drops deletions: without a marker behind them, a reader that waits for the last entry would not
+            # get.
+            # it.
+        )
 
     async def _writer(self) -> KeyedWrites:
         async with self._opening:
             if self._closed is not None:
                 raise self._closed
             if self._writes is None or self._writes.ended is not None:
-                # A broker may make a partition of a topic that is gone, if asked for a producer.
+                # A broker may create a single partition of a deleted topic when a producer connects. So the partition
+                # count is checked first.
                 if await count_of(self._admin, self._whole_topic) != self._count:
                     raise MadeAnew(f"{self._whole_topic} was made again with another count of partitions")
                 await self._ask_when_created()
@@ -237,7 +243,7 @@ class SnapshotShard:
         except Unavailable:
             await self._admin.topics.log_stats(
                 self._topic
-            )  # brokers say 404 here, and 500 above, where there is no such topic
+            )  # if the topic is missing, brokers answer 404 to this call, but 500 to `created_at`
             raise
         is_another = self._created_at not in (None, created_at)
         self._created_at = created_at

@@ -35,16 +35,18 @@ from kafka_sidecar.wire.crc import crc32c
 log = RateLimitedLog(logging.getLogger(__name__))
 T = TypeVar("T")
 
-# So that who looks for one value reads a part of all.
+# A reader of one value reads only the partition that holds its key.
 PARTITIONS: Final = 16
 ASK_SECONDS: Final = 10.0
-# A value of more than a part is stored in parts that brokers take. Nothing that is kept comes near this.
+# Larger values are refused. A value above 1 MiB is split into parts that fit into an entry. No snapshot comes near 64
+# MiB.
 MAX_BYTES: Final = 64 * 1024 * 1024
-LEAST_BYTES_A_SECOND: Final = 1024 * 1024  # that Pulsar takes of a large value
-# Of one process.
+# Least rate at which Pulsar is expected to store a large value: it sets the timeout.
+LEAST_BYTES_A_SECOND: Final = 1024 * 1024
+# One process limits its repeated writes of snapshots to this rate, with this burst (bytes).
 BYTES_A_SECOND: Final = 1024 * 1024
 BYTES_AT_ONCE: Final = 8 * 1024 * 1024
-# When one partition was made again, a sidecar looks so often at the others.
+# After one partition of the topic was recreated, a sidecar checks the other partitions this often, this many times.
 LOOK_AT_OTHERS_SECONDS: Final = 30.0
 LOOKS_AT_OTHERS: Final = 20
 
@@ -59,11 +61,11 @@ class SnapshotTopic:
         self._shards: list[SnapshotShard] = []
         self._refused_reads = Refusals()
         self._refused_writes = Refusals()
-        self._times_begun_again = 0  # with another count of partitions
+        self._times_begun_again = 0  # recreations of the topic with another partition count
         self._remaking = asyncio.Lock()
-        self._looks_left: dict[SnapshotShard, int] = {}  # at partitions that may have been created again
+        self._looks_left: dict[SnapshotShard, int] = {}  # checks left, by partition that may have been recreated
         self._looking = SupervisedTask("snapshot_topic", self.topic, self._look)
-        self.rate = ByteRate(BYTES_A_SECOND, BYTES_AT_ONCE)  # for what is kept again and again
+        self.rate = ByteRate(BYTES_A_SECOND, BYTES_AT_ONCE)  # limits repeated writes of snapshots
 
     async def find(self, key: bytes) -> Kept | None:
         """What was stored last, as far as is known; None also where nobody knows now."""
@@ -204,7 +206,7 @@ class SnapshotTopic:
 
     async def _begin(self, counting: Awaitable[int]) -> None:
         count = await counting
-        if not self._shards:  # else another has begun meanwhile
+        if not self._shards:  # another call may have created the shards during the await
             self._shards = [self._new_shard(number, count) for number in range(count)]
 
     def _new_shard(self, number: int, count: int) -> SnapshotShard:

@@ -31,7 +31,8 @@ async def stored_values(client: Client, admin: Admin, topic: str, rule: MergeRul
 
     log_topic = log_of(topic)
     stats = await admin.topics.compaction_stats(log_topic)
-    last = stats.log.last or stats.compacted_to  # of a log that retention has emptied, what is compacted is left
+    # Retention may have emptied the log: its compacted ledger can still be read.
+    last = stats.log.last or stats.compacted_to
     try:
         async with aclosing(
             raw_entries_from(CompactedTopic(client, log_topic), None, shared_map_reader.PERMITS)
@@ -42,7 +43,8 @@ async def stored_values(client: Client, admin: Admin, topic: str, rule: MergeRul
                 if entry.position >= last:
                     break
     except NoEntryCame as silence:
-        # Compaction leaves out a deletion, also where it is the last entry: then nothing comes of all up to there.
+        # Compaction drops deletions. If the last entry is one, the reader never gets it, although it has read
+        # everything up to there.
         compacted_to = await admin.subscriptions.acknowledged(log_topic, COMPACTION)
         if last is None or compacted_to is None or compacted_to < last:
             raise Unavailable(f"{topic} was not read to its end, entry {last}: {silence}") from silence

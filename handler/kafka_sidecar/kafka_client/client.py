@@ -40,9 +40,8 @@ R = TypeVar("R", bound=Message)
 T = TypeVar("T")
 
 _CORRELATION: Final = struct.Struct(">i")
-# The newest version of each message that is asked for, by its key. Transactions are asked for as of before KIP-890's
-# second half:
-# with EndTxn up to 4 an epoch stays with its producer.
+# The newest version used of each request, by API key. Transaction requests stay below the versions of KIP-890's second
+# part: up to EndTxn v4 a producer keeps its epoch from one transaction to the next.
 NEWEST: Final[Mapping[int, int]] = {
     message.KEY: version
     for message, version in (
@@ -65,7 +64,8 @@ NEWEST: Final[Mapping[int, int]] = {
         (CreatePartitionsRequest, 2),
     )
 }
-# And the oldest, where a cluster may have older ones: what these versions brought is needed.
+# The oldest version used of each request, by API key, where a cluster may support older ones: the client needs what
+# these versions introduced.
 OLDEST: Final[Mapping[int, int]] = {
     message.KEY: version
     for message, version in (
@@ -82,7 +82,7 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 REQUEST_SECONDS: Final = 40.0
 NOT_READY_SECONDS: Final = 0.02
-# Errors after which the same request, asked again a little later and perhaps elsewhere, may well succeed.
+# Errors after which the same request may succeed when it is retried a little later, perhaps at another broker.
 RETRIABLE: Final = frozenset(
     (
         ErrorCode.LEADER_NOT_AVAILABLE,
@@ -104,14 +104,15 @@ RETRIABLE: Final = frozenset(
         ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.UNKNOWN_LEADER_EPOCH,
         ErrorCode.UNKNOWN_SERVER_ERROR,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # one that was made a moment ago
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # a topic created a moment ago may not be known to every broker yet
         ErrorCode.CORRUPT_MESSAGE,
         ErrorCode.THROTTLING_QUOTA_EXCEEDED,
     )
 )
 
 
-# Errors that a new producer, or a new look at the log, mends.
+# Errors that a retry of the same request does not resolve, but a new producer or a new lookup of the log's offsets
+# does.
 BEGIN_AGAIN: Final = frozenset(
     (
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -122,7 +123,8 @@ BEGIN_AGAIN: Final = frozenset(
         ErrorCode.OFFSET_OUT_OF_RANGE,
     )
 )
-# The coordinator is the right one, and not ready: to ask it once more changes nothing.
+# The right coordinator answered that it is not ready, and has changed nothing: the request can be retried at the same
+# node.
 NOT_READY: Final = frozenset((ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
 
 
@@ -142,9 +144,9 @@ class Refused(SidecarError):
         return self.code in RETRIABLE or self.code in BEGIN_AGAIN
 
 
-# What another try may mend. aiokafka raises OSError and TimeoutError of its connections as they are.
+# Exceptions after which a retry may succeed. aiokafka passes on OSError and TimeoutError of its connections unwrapped.
 TRANSIENT: Final = (KafkaError, OSError, TimeoutError)
-PATIENCE_SECONDS: Final = 60.0  # a cluster may be restarted meanwhile, or have no leader of a partition
+PATIENCE_SECONDS: Final = 60.0  # long enough for a cluster restart, or for the election of a partition's leader
 
 
 def check(code: ErrorCode, what: str, text: str | None = None) -> None:
@@ -298,7 +300,7 @@ async def connected(cluster: Cluster, client_id: str) -> AsyncIterator[KafkaClie
             raise CanNotConnect(cluster) from error
         yield KafkaClient(client)
     finally:
-        # The connections' own tasks may hang where a broker has been cut off.
+        # The wait is limited: aiokafka's connection tasks may hang if a broker has become unreachable.
         try:
             await asyncio.wait_for(client.close(), 5)
         except TRANSIENT:

@@ -26,7 +26,7 @@ class Cluster:
     username: str = ""
     password_file: str = ""
     password_env: str = ""
-    ca_file: str = ""  # the system's store, if there is none
+    ca_file: str = ""  # empty for the trust store of the system
     certificate_file: str = ""
     key_file: str = ""
 

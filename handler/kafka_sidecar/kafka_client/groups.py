@@ -19,7 +19,7 @@ from kafka_sidecar.wire.messages.offset_commit import (
 from kafka_sidecar.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
 WITHOUT_MEMBERS: Final = frozenset(("Empty", "Dead"))
-_SHARE: Final = "share"  # KIP-932: its offsets are not those of a consumer group
+_SHARE: Final = "share"  # KIP-932: a share group's offsets are not those of a consumer group
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ async def commit(kafka: KafkaClient, group: str, offsets: Mapping[Partition, Com
     node = await kafka.coordinator(group, GROUP)
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for (topic, index), one in offsets.items():
-        # No leader epoch: it would be one of the source's.
+        # The leader epoch is left out: it would be an epoch of the source cluster.
         wanted = OffsetCommitRequestPartition(
             partition_index=index, committed_offset=one.offset, committed_metadata=one.metadata
         )

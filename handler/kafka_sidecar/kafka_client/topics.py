@@ -45,9 +45,10 @@ READ_COMMITTED: Final = 1
 _TOPIC: Final = 2  # ConfigResource.Type
 _SET_ON_THE_TOPIC: Final = 1  # DescribeConfigsResponse.ConfigSource.TOPIC_CONFIG
 CREATE_SECONDS: Final = 60.0
-# Of a topic that is listed: it is deleted meanwhile, or not to be seen.
+# Errors of a topic that Metadata lists, but that was deleted meanwhile or that the principal may not describe.
 _GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-# Internal ones of clusters that don't say so, and what mirrors record.
+# Topics that a pattern never selects: internal topics of clusters that do not flag them as internal, and topics in
+# which mirrors store their offsets.
 _OURS: Final = re.compile(r"__.*|(mirror|replay)-[A-Za-z0-9_.]+-offsets")
 
 
@@ -55,7 +56,7 @@ _OURS: Final = re.compile(r"__.*|(mirror|replay)-[A-Za-z0-9_.]+-offsets")
 class TopicState:
     name: str
     partitions: int
-    topic_id: str  # empty before Kafka 2.8
+    topic_id: str  # empty from a broker before Kafka 2.8, which has no topic ids
     is_internal: bool
 
 

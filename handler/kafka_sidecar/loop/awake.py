@@ -13,10 +13,11 @@ from typing import Final
 from kafka_sidecar.loop.clock import awake
 
 BEAT_SECONDS: Final = 0.5
-# No client gives a request up earlier (request.timeout.ms is 30 s by default), and no loop is held for so long by mere
-# work.
+# Clients do not give up a request within 10 s (request.timeout.ms is 30 s by default), and ordinary work never blocks
+# the event loop for 10 s.
 STOOD_STILL_SECONDS: Final = 10.0
-# The kernel makes connections while the process stands still. They are accepted in the first turns of its loop.
+# While the process is suspended, the kernel still completes TCP connections. The event loop accepts them in its first
+# turns after that.
 ACCEPTS_SECONDS: Final = 2.0
 
 

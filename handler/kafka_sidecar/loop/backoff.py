@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-# A topic that moves is back within some tens of milliseconds.
+# After an unload a topic is served again within some tens of milliseconds.
 FIRST_DELAY: Final = 0.05
-# Kafka clients' own retry.backoff.max.ms is 1 s: what they ask again for is tried as often.
+# Kafka clients retry every second at the latest (retry.backoff.max.ms is 1 s), so the sidecar retries about as often.
 LONGEST_DELAY: Final = 2.0
 
 

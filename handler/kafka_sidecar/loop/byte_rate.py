@@ -15,8 +15,8 @@ class ByteRate:
 
     def __init__(self, rate: float, at_once: float) -> None:
         self._rate = rate
-        self._saved = at_once / rate  # seconds
-        self._taken_until = -math.inf  # when all that was taken is paid for
+        self._saved = at_once / rate  # the allowed burst, as its time in seconds at this rate
+        self._taken_until = -math.inf  # loop time in seconds at which the rate has caught up with all bytes taken
 
     async def take(self, count: int) -> None:
         self.spend(count)

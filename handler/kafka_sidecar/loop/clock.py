@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-# Also counts while the machine sleeps, where there is such a clock.
+# CLOCK_BOOTTIME also counts while the machine is suspended. Not every platform has it.
 AWAKE: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 

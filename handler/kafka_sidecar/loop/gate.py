@@ -8,7 +8,7 @@ from typing import Final
 
 from kafka_sidecar.loop.waiting import SLICE
 
-# Requests that go on in one turn of the loop, some 5 ms of work.
+# The number of waiting requests that are released in one turn of the event loop: some 5 ms of work.
 IN_ONE_TURN: Final = SLICE
 
 

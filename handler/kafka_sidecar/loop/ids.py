@@ -7,10 +7,11 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-# It says whose entries these are: the fold trusts the sequences of writers with this prefix, and of no other.
+# The name prefix of all Pulsar producers of sidecars. The fold trusts the sequence ids only of producers with this
+# prefix.
 WRITER_PREFIX: Final = "kafka-sidecar-"
 OUR_WRITER: Final = WRITER_PREFIX.encode()
-# Makes the part of a name that differs each time. A simulation gives one of its own, and so decides the names.
+# Makes the unique part of a name. A simulation passes its own function, so that it decides the names.
 NewId = Callable[[], str]
 NewProducerId = Callable[[], int]
 

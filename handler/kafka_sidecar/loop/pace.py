@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import ClassVar, Final
 
-# Less than 5 ms, with the one piece of work that goes on when it is over.
+# The piece of work that runs when these 3 ms are over still has to end: together they stay below 5 ms.
 AT_A_TIME_SECONDS: Final = 0.003
 
 
@@ -16,7 +16,7 @@ class Pace:
 
     __slots__ = ("_yielded_at",)
 
-    # How fast this machine works decides when others run: a simulation decides it itself.
+    # The speed of the machine decides when other tasks run. A simulation replaces this clock to decide it itself.
     clock: ClassVar[Callable[[], float]] = time.perf_counter
 
     def __init__(self) -> None:

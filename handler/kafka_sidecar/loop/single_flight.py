@@ -73,7 +73,7 @@ class SingleFlight(Generic[K, T]):
 
     def _begun(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> _Call[T]:
         call = self._calls.get(key)
-        if call is None or call.task.done():  # one that has just ended is forgotten a moment later
+        if call is None or call.task.done():  # a finished call stays in the table until its done callback runs
             call = self._calls[key] = _Call(asyncio.create_task(work()))
             call.task.add_done_callback(partial(self._done, key))
         return call
@@ -83,14 +83,14 @@ class SingleFlight(Generic[K, T]):
             del self._calls[key]
         if task.cancelled():
             return
-        failure = task.exception()  # everybody may have given up
+        failure = task.exception()  # the exception is read here, because all callers may have been cancelled
         if failure is not None and not isinstance(failure, SidecarError):
             metrics.INTERNAL_ERRORS.labels("shared_call").inc()
             log.warning("a shared call failed: %r", failure)
 
     def _end_if_unwanted(self, key: K, call: _Call[T]) -> None:
         if not call.waiting and self._calls.get(key) is call:
-            del self._calls[key]  # the next call begins again
+            del self._calls[key]  # the next caller starts a new call instead of joining the cancelled one
             call.task.cancel()
 
     async def finished(self, seconds: float) -> None:

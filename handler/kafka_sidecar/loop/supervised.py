@@ -36,7 +36,7 @@ class SupervisedTask:
         backoff: Backoff | None = None,
     ) -> None:
         self._kind = kind.replace("_", " ")
-        self._where = kind  # a label of the counter: one of a few
+        self._where = kind  # label of the error counter, so only a few values may exist
         self._subject = subject
         self._work = work
         self._on_final = on_final

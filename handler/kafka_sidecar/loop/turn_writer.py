@@ -7,8 +7,8 @@ from typing import Final
 
 Bytes = bytes | bytearray | memoryview
 
-# As many leave at once: the transport is to say before the turn is over that its peer takes no more (its own mark is 64
-# KiB).
+# From this size on bytes go to the transport within the turn. So the transport can still call pause_writing in that
+# turn when its peer reads too slowly (its high-water mark is 64 KiB).
 AT_ONCE_BYTES: Final = 128 * 1024
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-# Of sidecars that do not say theirs.
+# The release that is assumed of a sidecar that does not announce one.
 FIRST_RELEASE: Final = "0.2.0"
-# Of the highest port, 65535.
+# The highest port, 65535, has five digits.
 PORT_DIGITS: Final = 5
 
 
@@ -32,16 +32,16 @@ def are_endpoints(text: str) -> bool:
 
 
 class SidecarInfo(NamedTuple):
-    name: str  # of its consumers and producers at Pulsar
+    name: str  # name of its Pulsar consumers and producers
     node_id: int
-    advertised: str  # host:port for Kafka clients; empty where only its own reach it
+    advertised: str  # host:port advertised to Kafka clients; empty if only its own clients can reach it
     control: str = ""  # host:port for other sidecars; empty where that is not known
     rack: str = ""
-    namespace: str = ""  # of topics that are named without one
+    namespace: str = ""  # namespace of topics whose names have none
     external: str = ""  # host:port for Kafka clients of the external listener
     release: str = FIRST_RELEASE
-    stored_format: int = 0  # what it can read of what sidecars store in Pulsar
-    coordinates: bool = True  # false where others do not reach it
+    stored_format: int = 0  # newest version of the sidecars' data in Pulsar that it can read; 0 if it announces none
+    coordinates: bool = True  # groups.coordinate: false for a sidecar that the others cannot reach
 
 
 class Node(NamedTuple):

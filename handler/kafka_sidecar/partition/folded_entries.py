@@ -43,9 +43,9 @@ class FoldedEntries:
         self._changed()
 
     def add(self, folded: Folded, content: Content) -> None:
-        # Offsets missing before it are left out here: a reader of old data finds out whether retention took
-        # them. So is an entry that this fold can't judge, and one whose record begins in others: that reader goes back
-        # as far as it takes.
+        # Offsets missing before the entry are not cached: a reader of old data finds out whether retention has removed
+        # them. Two kinds of entries are not cached either: those that this fold cannot judge, and those whose record
+        # begins in earlier entries (chunks). A reader of old data goes back as far as it needs for them.
         if folded.changes_earlier:
             self._serve_again()
         if folded.conclusive and not content.lacks_chunks:

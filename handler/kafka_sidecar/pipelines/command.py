@@ -28,7 +28,7 @@ PIPELINES: Final[Mapping[str, Any]] = {
 }
 
 TEXT: Final = "move whole topics with Spark, and what belongs to them"
-INTERRUPTED: Final = 130  # as a shell has it for Ctrl-C
+INTERRUPTED: Final = 130  # exit status of a shell for a command that Ctrl-C ended (128 + SIGINT)
 
 
 def add(pipeline: argparse.ArgumentParser) -> None:
@@ -48,7 +48,7 @@ def _interrupt(*_: object) -> None:
 
 def run(options: argparse.Namespace) -> int:
     logs.start("WARNING", "text")
-    signal.signal(signal.SIGTERM, _interrupt)  # as Ctrl-C: what was done is said
+    signal.signal(signal.SIGTERM, _interrupt)  # SIGTERM stops a pipeline as Ctrl-C does: it still reports what is done
     try:
         return int(PIPELINES[options.pipeline].run(Settings(options)))
     except KeyboardInterrupt:

@@ -30,8 +30,8 @@ class Committer:
         self._bootstrap = bootstrap
         self._store = store
         self._changed = threading.Condition()
-        self._wanted: dict[str, Offsets] = {}  # by group
-        self._stored: dict[str, Offsets] = {}  # likewise
+        self._wanted: dict[str, Offsets] = {}  # offsets to commit, by group
+        self._stored: dict[str, Offsets] = {}  # offsets that were committed last, by group
         self._thread: threading.Thread | None = None
 
     def commit(self, group: str, offsets: Offsets) -> None:

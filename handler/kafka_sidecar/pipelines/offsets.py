@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-Offsets = dict[tuple[str, int], int]  # by topic and partition: the next record to be read
+Offsets = dict[tuple[str, int], int]  # by topic and partition: the offset of the next record to read
 
-# Of both versions of the source: KafkaV2[Subscribe[t]], KafkaSourceV1[Assign[t-0]].
+# Both versions of Spark's Kafka source describe themselves so: KafkaV2[Subscribe[t]], KafkaSourceV1[Assign[t-0]].
 KAFKA_SOURCE: Final = "Kafka"
 
 

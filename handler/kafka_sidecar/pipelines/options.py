@@ -77,7 +77,7 @@ class Settings:
         for name in self._file:
             if name not in vars(options) and name not in self._options.get(
                 "of_all", ()
-            ):  # one file may serve several pipelines
+            ):  # one config file may serve several pipelines, so settings of the others are allowed
                 known = sorted(set(vars(options)) - {"command", "pipeline", "config", "of_all"})
                 raise ConfigError(f"{options.config}: there is no setting {name}; there are {', '.join(known)}")
 

@@ -29,9 +29,10 @@ from kafka_sidecar.pipelines.offsets import Offsets, of_sources
 
 log = logging.getLogger(__name__)
 
-# A query that ends, and its program with it, waits so long for its last commit.
+# When a query ends, maybe with its program, it waits up to 15 s for its last commit.
 LAST_COMMIT_SECONDS: Final = 15.0
-# With asynchronous progress tracking, or a continuous trigger, a batch is committed before the checkpoint has it.
+# The only kind of query that reports a batch after the checkpoint has it. With asynchronous progress tracking or a
+# continuous trigger, offsets would be committed too early.
 TELLS_WHAT_IS_DURABLE: Final = "MicroBatchExecution"
 
 
@@ -66,7 +67,7 @@ class ProgressListener(StreamingQueryListener):
         self._committer = committer
         self._group = group
         self._topics = topics
-        self._groups: dict[str, str] = {}  # by the id of a run, of queries whose progress may be committed
+        self._groups: dict[str, str] = {}  # consumer group by run id, for the queries whose progress may be committed
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         query = self._query(event.id)
@@ -88,7 +89,7 @@ class ProgressListener(StreamingQueryListener):
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Nothing new. What an earlier run of the query had no time to tell is made good here."""
         query = self._query(event.id) if str(event.runId) in self._groups else None
-        if query is None:  # not to be committed, or it has just ended
+        if query is None:  # the query's progress may not be committed, or the query has just ended
             return
         places = query.committedOffsets().iterator()
         ends = []

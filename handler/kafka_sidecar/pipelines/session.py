@@ -15,20 +15,20 @@ from pyspark.sql import SparkSession
 import kafka_sidecar
 from kafka_sidecar.errors import ConfigError
 
-# Of the version of Spark that is installed.
+# The Kafka connector must have the version of the installed Spark.
 KAFKA_SOURCE: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 ICEBERG: Final = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
 LOCAL_SHUFFLES: Final = 4 * (os.cpu_count() or 1)
-# Set where spark-submit has started this program: then its options count.
+# spark-submit sets this environment variable. Its options then count instead of the pipeline's.
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
 
 def settings_of(conf: tuple[str, ...]) -> dict[str, str]:
     """What every pipeline's session is set to, and what `--conf` sets. ConfigError where that is no setting."""
     settings = {
-        # Dates and hours of an archive are those of UTC, wherever it is written.
+        # Dates and hours of an archive are in UTC, whatever the time zone of the machine.
         "spark.sql.session.timeZone": "UTC",
-        # A topic may be named 007, and stays so.
+        # Else Spark would read a topic named 007 as the number 7.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     }
     for setting in conf:
@@ -60,10 +60,10 @@ def spark_session(
         )
         builder = builder.config(
             "spark.executorEnv.PYTHONPATH", place
-        )  # workers on this machine; others have it installed
+        )  # for Spark workers on this machine; on others the package must be installed
         if master.startswith("local"):
             builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-            # Spark's 200 are for a cluster.
+            # Spark's default of 200 partitions is meant for a cluster.
             builder = builder.config("spark.sql.shuffle.partitions", str(LOCAL_SHUFFLES))
         if packages and not any(setting.startswith("spark.jars") for setting in conf):
             builder = builder.config("spark.jars.packages", ",".join(packages))

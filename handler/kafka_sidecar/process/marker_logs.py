@@ -30,7 +30,8 @@ class MarkerLogs(Logs):
     partitions: PartitionTable
     groups: GroupRuntime
     peers: Peers
-    has_partition: Callable[[TopicName, int], Awaitable[bool]]  # looked at again, by the admin API
+    # Asks the admin API whether the partition exists, instead of a cache.
+    has_partition: Callable[[TopicName, int], Awaitable[bool]]
 
     async def append_marker(
         self, partition: TopicPartition, marker: bytes, transaction: int, seconds: float
@@ -43,11 +44,11 @@ class MarkerLogs(Logs):
         log = self.partitions.get(name.partition(index))
         opened = await within(seconds, log.opened())
         if opened is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and await within(seconds, self.has_partition(name, index)):
-            opened = ErrorCode.NOT_LEADER_OR_FOLLOWER  # a broker that does not know it yet has said so
+            opened = ErrorCode.NOT_LEADER_OR_FOLLOWER  # the broker that denied the topic does not know it yet
         if opened not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
             raise Unavailable(
                 f"{topic}-{index} can't be opened now: {opened.name}"
-            )  # which does not tell whether it is there
+            )  # the error does not show whether the partition exists
         return opened or await log.end_transaction(marker, transaction, deadline)
 
     async def _end_offsets(self, index: int, marker: bytes, transaction: int) -> ErrorCode:

@@ -25,7 +25,7 @@ async def look(partitions: PartitionTable, logs: TopicLogs) -> None:
     for name in partitions.names():
         try:
             counting = await logs.counting_of(name)
-        except PulsarError:  # it stays as it was
+        except PulsarError:  # the partition's setting stays as it was
             continue
         partition = partitions.existing(name)
         if partition is not None:

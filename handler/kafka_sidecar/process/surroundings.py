@@ -20,13 +20,14 @@ class Surroundings:
     client: PulsarClient
     admin: PulsarAdmin
     coordination_admin: (
-        PulsarAdmin  # elections and terms do not wait behind the questions of partitions that are opened
+        # Separate, so that elections and terms do not queue behind admin calls for partitions that are being opened.
+        PulsarAdmin
     )
     clock: Clock
     new_id: NewId
     new_producer_id: NewProducerId
     peers: Peers
-    control_server: Callable[[str, Answers, Further], ControlServer]  # by the name of the sidecar
+    control_server: Callable[[str, Answers, Further], ControlServer]  # the first argument is the name of the sidecar
 
 
 def real_surroundings(config: Config) -> Surroundings:

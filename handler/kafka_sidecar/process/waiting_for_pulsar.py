@@ -14,9 +14,9 @@ from kafka_sidecar.pulsar.client import PulsarClient
 
 log = logging.getLogger(__name__)
 
-# Between two attempts to reach Pulsar.
+# Pause between two attempts to reach Pulsar.
 LOOK_SECONDS: Final = 2.0
-# Between two warnings that it can't be reached.
+# Pause between two warnings that Pulsar can't be reached.
 SAY_SECONDS: Final = 60.0
 
 

@@ -27,15 +27,16 @@ log = logging.getLogger(__name__)
 MOST_WORKERS: Final = 64
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 30.0
-# A worker that ran for so long and ends is not one that can't start.
+# A worker that ends after 60 s or more was able to start, so the next one is started after the shortest pause.
 RAN_SECONDS: Final = 60.0
 EVERYWHERE: Final = frozenset(("", "0.0.0.0", "::"))  # noqa: S104 - looked for, not listened on
-# A second signal does not wait. One that a terminal or a service manager has sent twice is the first.
+# A second signal kills the workers without a drain. But terminals and service managers may send one signal twice: a
+# repetition within 1 s is ignored.
 REPEATED_SECONDS: Final = 1.0
-# As `cli` ends where a setting is wrong: it would be wrong the next time too. Once workers have run it is something
-# else, such as a port that is taken, and the others go on.
+# Exit status of the command line for a wrong setting: a restart would fail in the same way. Once a worker has run for
+# 60 s, the status has another cause, such as a port that is taken, and the other workers go on.
 WRONG_SETTING: Final = 2
-# Of a worker that the system could not start at all (os.EX_OSERR).
+# Exit status for a worker that the operating system could not start (os.EX_OSERR).
 NOT_STARTED: Final = 71
 
 
@@ -141,7 +142,7 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._workers: dict[int, asyncio.subprocess.Process] = {}
         self._status = 0
-        self._have_run = False  # any of them, for long enough to say that its settings are right
+        self._have_run = False  # True once any worker has run for 60 s: then the settings are right
         self._signalled_at = 0.0
 
     async def run(self) -> int:
@@ -165,7 +166,7 @@ class Supervisor:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(
                             worker.pid, signal.SIGKILL
-                        )  # `kill` may take the status before the loop does (bpo-43884)
+                        )  # not Process.kill(): it may take the exit status before the event loop does (bpo-43884)
 
     def _stop(self) -> None:
         """Their input ends: however often that is said, and whatever signals reach it besides, it drains once."""
@@ -197,13 +198,13 @@ class Supervisor:
 
     async def _run_once(self, number: int) -> int:
         """The status with which it has ended."""
-        # A session of its own: a terminal's Ctrl-C would reach it twice, and the second time it does not wait.
-        # The end of its standard input tells it that the supervisor is gone.
+        # A session of its own: else Ctrl-C in a terminal would reach the worker twice, and the second signal ends it
+        # without a drain. The worker notices by the end of its standard input that the supervisor is gone.
         try:
             worker = await asyncio.create_subprocess_exec(
                 *self._command, env=self._environments[number], stdin=asyncio.subprocess.PIPE, start_new_session=True
             )
-        except OSError as error:  # there is no memory for it at the moment, say
+        except OSError as error:  # for example, there is no memory for a new process at the moment
             log.error("worker %d can't be started: %s", number, error)
             return NOT_STARTED
         self._workers[number] = worker

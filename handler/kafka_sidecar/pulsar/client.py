@@ -30,13 +30,13 @@ IDLE_SECONDS: Final = 60.0
 _REDIRECT: Final = 0
 _FAILED: Final = 2
 
-# The purpose of a connection. A broker that fences a producer closes its whole connection, and one that has
-# too many SENDs in flight does not read it: what must not suffer from that has another one. Nor is the log of a
-# term to be read behind everybody's fetches.
+# Connections are separate by purpose. A broker that fences a producer closes its whole connection, and it does not read
+# a connection with too many SENDs in flight. Other traffic must not suffer from that. Nor should the log of a term be
+# read behind the fetches of all clients.
 Purpose = Literal["write", "read", "lead", "load"]
-# A leader must know sooner than others that its broker is gone. But a broker that has just come back, on a busy
-# machine, answers a PING after 4 s and more: giving it up ends every term that is led on it, and puts off the next.
-# No acknowledgement depends on this, for only the one exclusive producer can store anything.
+# A leader must notice sooner than others that its broker is gone. But a broker that has just restarted on a busy
+# machine may take 4 s or more to answer a PING. Giving up its connection ends every term that is led over it, and
+# delays the next terms. No acknowledgement depends on this: only the one exclusive producer can store anything.
 KEEPALIVE: Final[dict[Purpose, Keepalive]] = {
     "write": Keepalive(),
     "read": Keepalive(),
@@ -51,7 +51,7 @@ class PulsarClient:
         self._listener_name = listener_name
         self._connections: dict[tuple[str, str | None, Purpose], Connection] = {}
         self._opening: SingleFlight[tuple[str, str | None, Purpose], Connection] = SingleFlight()
-        self._current = 0  # the service address that answered last
+        self._current = 0  # index of the service URL that answered last
         self._sweeper = every(IDLE_SECONDS / 4, "idle_connections", self._close_idle)
 
     # --- connections

@@ -9,7 +9,8 @@ import cramjam
 from kafka_sidecar.errors import EntryUnreadable
 
 NONE: Final = 0
-# A broker's entry is at most maxMessageSize compressed; what it says to unfold to is bounded too.
+# Limit for the uncompressed size that an entry's metadata names: the broker's maxMessageSize limits the compressed size
+# only.
 MAX_UNCOMPRESSED: Final = 128 * 1024 * 1024
 
 
@@ -37,7 +38,7 @@ def decompress(codec: int, data: memoryview, uncompressed_size: int) -> bytes:
     out = bytearray(uncompressed_size)
     try:
         match codec:
-            case 1:  # LZ4, one raw block without a size
+            case 1:  # LZ4: one raw block, without its size in front
                 written = cramjam.lz4.decompress_block_into(bytes(data), out, output_len=uncompressed_size)
             case 2:
                 written = cramjam.zlib.decompress_into(bytes(data), out)

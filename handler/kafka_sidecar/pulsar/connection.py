@@ -31,23 +31,25 @@ from kafka_sidecar.wire.framing import FrameBuffer
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
-# 18 is the first version with PIP-90's broker entry metadata; 19 is what 2.9 to 4.x all speak.
+# Protocol version 18 is the first with broker entry metadata (PIP-90). Pulsar 2.9 to 4.x all support 19.
 PROTOCOL_VERSION: Final = 19
 REQUIRED_PROTOCOL_VERSION: Final = 18
 
 # Pulsar's connectionTimeoutMs.
 CONNECT_SECONDS: Final = 10.0
 REQUEST_SECONDS: Final = 30.0  # Pulsar's own operationTimeoutMs
-# A connection that is given up still reads once more: what has come may stand behind a timer that was late.
+# A silent connection is read for another 0.2 s before it is given up: when the process was paused, received data may
+# still be unread as the timer runs.
 LAST_LOOK_SECONDS: Final = 0.2
 
-# maxMessageSize is a static broker setting; a frame may be that plus 10 KiB. Until CONNECTED says
-# more, nothing larger than Pulsar's default can arrive.
+# A frame may have maxMessageSize, a static broker setting, plus 10 KiB. Until CONNECTED names a larger size, no frame
+# can exceed Pulsar's default.
 _DEFAULT_MAX_MESSAGE: Final = 5 * 1024 * 1024
 _FRAME_MARGIN: Final = 64 * 1024
 
 Type = BaseCommand.Type
-# The two that come for every entry; a name of `Type` is looked up by a Python function each time.
+# The two commands that come for every entry, as plain numbers: a name of `Type` costs a call of a Python function each
+# time.
 _SEND_RECEIPT: Final = int(Type.SEND_RECEIPT)
 _MESSAGE: Final = int(Type.MESSAGE)
 
@@ -55,7 +57,7 @@ _MESSAGE: Final = int(Type.MESSAGE)
 class Keepalive(NamedTuple):
     """How often a silent broker is sent a PING, and after how much silence its connection is given up."""
 
-    interval: float = 30.0  # Pulsar's keepAliveIntervalSeconds, both ways
+    interval: float = 30.0  # seconds; as keepAliveIntervalSeconds of Pulsar's clients and brokers
     patience: float = 60.0
 
 
@@ -72,8 +74,8 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._on_lost = on_lost
         self._frames = FrameBuffer(_DEFAULT_MAX_MESSAGE + _FRAME_MARGIN)
-        self._backlog: deque[memoryview] = deque()  # frames that came and are not handled yet
-        self._is_behind = False  # others run before the backlog goes on
+        self._backlog: deque[memoryview] = deque()  # frames that were received but not handled yet
+        self._is_behind = False  # True while reading is paused: other tasks run before the backlog is continued
         self._transport: asyncio.Transport | None = None
         self._writer: TurnWriter | None = None
         self._requests: dict[int, asyncio.Future[BaseCommand]] = {}
@@ -114,8 +116,10 @@ class Connection(asyncio.Protocol):
         command.connect.auth_method_name = "none"
         if proxy_to is not None:
             command.connect.proxy_to_broker_url = proxy_to
-            self.is_behind_proxy = proxy_to != self.url.removeprefix("pulsar://")  # a standalone broker names itself
-        # Only what is meant: a flag is a promise about frames this client can handle.
+            # A standalone broker names itself as the owner: then there is no proxy.
+            self.is_behind_proxy = proxy_to != self.url.removeprefix("pulsar://")
+        # Only flags that this client implements: a feature flag promises that the client can handle the frames that
+        # come with it.
         flags = command.connect.feature_flags
         flags.supports_auth_refresh = True
         flags.supports_broker_entry_metadata = True
@@ -370,7 +374,8 @@ class Connection(asyncio.Protocol):
                 request_id = command.producer_success.request_id
                 self._answer(request_id, command)
                 if not command.producer_success.producer_ready and request_id in self._requests:
-                    self._requests[request_id] = self._future()  # of the second answer, which may be in the same read
+                    # For the second PRODUCER_SUCCESS, which may be in the same read.
+                    self._requests[request_id] = self._future()
             case Type.SUCCESS:
                 self._answer(command.success.request_id, command)
             case Type.LOOKUP_RESPONSE:
@@ -380,7 +385,8 @@ class Connection(asyncio.Protocol):
             case Type.ERROR:
                 self._fail(command)
             case Type.AUTH_CHALLENGE:
-                # "PulsarAuthRefresh" may come at any time; without credentials the answer is an empty one.
+                # A broker may send AUTH_CHALLENGE ("PulsarAuthRefresh") at any time. A client without credentials
+                # answers with empty auth data.
                 answer = BaseCommand(type=Type.AUTH_RESPONSE)
                 answer.auth_response.response.auth_method_name = command.auth_challenge.challenge.auth_method_name
                 answer.auth_response.response.auth_data = b""
@@ -406,6 +412,6 @@ class Connection(asyncio.Protocol):
 def _tell_end(sink: ProducerEvents | ConsumerEvents, reason: PulsarError) -> None:
     try:
         sink.on_end(reason)
-    except Exception:  # the others on the connection hear of it all the same
+    except Exception:  # the other producers and consumers of the connection must still be notified
         metrics.INTERNAL_ERRORS.labels("connection").inc()
         limited.exception("the end of a producer or consumer could not be told")

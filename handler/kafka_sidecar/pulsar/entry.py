@@ -35,12 +35,13 @@ class RawEntry:
         payload: memoryview,
     ) -> None:
         self.position = position
-        self.last_index = last_index  # of the LAST message in the entry (PIP-70); None where the broker adds none
+        # Index of the LAST message in the entry (PIP-70); None where the broker adds no index.
+        self.last_index = last_index
         self.broker_timestamp = broker_timestamp
         self.metadata = metadata
         self.payload = payload
         self._message_metadata: MessageMetadata | None = None
-        self.content: object = None  # what a partition has made of it beforehand, if it has
+        self.content: object = None  # content that a partition has decoded in advance; else None
 
     @property
     def message_metadata(self) -> MessageMetadata:
@@ -54,14 +55,14 @@ class LedgerInfo(NamedTuple):
     ledger: int
     entries: int
     size: int
-    offloaded: bool = False  # to tiered storage; BookKeeper keeps its copy for a while
+    offloaded: bool = False  # in tiered storage; BookKeeper keeps its copy for a while
 
 
 class LogStats(NamedTuple):
     """A partition as the broker's managed ledger describes it."""
 
-    ledgers: tuple[LedgerInfo, ...]  # in log order, those without an entry left out
-    # Behind them, if there is one: what is written next stands there, or in a later one
+    ledgers: tuple[LedgerInfo, ...]  # in log order, without empty ledgers
+    # The empty last ledger, if there is one: the next entry is stored in it, or in a later one.
     empty_ledger: int | None = None
 
     @property
@@ -127,9 +128,10 @@ class CompactionStats(NamedTuple):
     log: LogStats
     compacted_to: (
         Position | None
-    )  # the cursor of compaction, which holds all that stands behind it; None where there is none
-    compacted_ledger: int  # that holds what was left of all before; -1 where none is known
-    cursors_ledger: int  # the same, as the cursor has it: the broker knows this one when it loads the topic next
+    )  # position of the __compaction cursor, which protects all later entries from deletion; None without a cursor
+    # Ledger with the compacted form of all entries up to there, by the loaded topic; -1 where none is known.
+    compacted_ledger: int
+    cursors_ledger: int  # the same ledger, by the cursor's properties: the broker uses it when it loads the topic again
     compacted_entries: int
     compacted_bytes: int
 

@@ -59,7 +59,7 @@ _KINDS: Final[dict[int, type[PulsarError]]] = {
 
 def from_code(code: int, message: str) -> PulsarError:
     """The exception for a ServerError code. Whatever is not known to be final is worth a retry."""
-    # 2.9 to 4.x answer a missing topic in several ways; only the text tells it from a passing fault.
+    # Pulsar 2.9 to 4.x report a missing topic in several ways: only the text distinguishes it from a transient fault.
     if (
         "TopicNotFound" in message
         or "Topic not found" in message

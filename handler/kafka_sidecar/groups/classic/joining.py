@@ -23,7 +23,7 @@ from kafka_sidecar.groups.classic.state import State
 from kafka_sidecar.groups.vocabulary import UNKNOWN_MEMBER_ID, Now, ResponseFuture
 from kafka_sidecar.wire.error_code import ErrorCode
 
-# A JoinGroup of a member nobody knew yet is not waited for longer
+# Longest time that a new member may wait for its JoinGroup response
 # (GroupCoordinatorConfig.CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS).
 NEW_MEMBER_SECONDS: Final = 300.0
 
@@ -37,7 +37,7 @@ def join(group: ClassicGroup, now: Now, request: MemberJoin, response_future: Re
     elif request.member_id == UNKNOWN_MEMBER_ID:
         _join_new_member(group, now, request, response_future)
     elif request.member_id in group.roster.pending and request.instance_id is not None:
-        # Only dynamic members are asked to join again.
+        # Only a dynamic member gets a member id with which it has to join again (KIP-394).
         group.reply(response_future, JoinResult(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id))
     elif request.member_id in group.roster.pending:
         _add_member_then_rebalance(group, now, request, request.member_id, response_future)
@@ -51,7 +51,8 @@ def _accepts(group: ClassicGroup, member_id: str) -> bool:
     match group.state:
         case State.EMPTY | State.DEAD:
             return True
-        case State.PREPARING:  # those who wait are counted: the last ones to rejoin are turned away
+        # Members that wait for a JoinGroup response are counted: the last ones to rejoin are rejected.
+        case State.PREPARING:
             return (
                 known is not None and known.awaiting_join is not None
             ) or group.roster.waiting_to_join < group.max_size
@@ -113,7 +114,7 @@ def _rejoin(group: ClassicGroup, now: Now, request: MemberJoin, response_future:
         return
     member = group.members[request.member_id]
     changed = member.protocols != request.protocols
-    # The leader may know of changes that are not in its metadata, of topics say.
+    # The leader may rejoin because of a change that its metadata does not show, such as new partitions of a topic.
     if (
         group.state is State.PREPARING
         or (group.state is State.COMPLETING and changed)
@@ -122,7 +123,8 @@ def _rejoin(group: ClassicGroup, now: Now, request: MemberJoin, response_future:
         group.update(member, request)
         group.await_join(member, response_future)
         group.rebalance_or_complete(now)
-    elif group.state in (State.COMPLETING, State.STABLE):  # it did not get the answer to its first
+    # The member did not receive the response to its previous JoinGroup.
+    elif group.state in (State.COMPLETING, State.STABLE):
         group.reply(response_future, group.join_response(member))
     else:
         group.reply(response_future, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
@@ -141,7 +143,8 @@ def _replace_static(
     member.awaiting_join = member.awaiting_sync = None
     old_leader = group.leader
     group.roster.rename(member, request.new_member_id)
-    member.is_new = False  # as in ClassicGroup.replaceStaticMember: it waits for the rebalance however long that takes
+    # As in ClassicGroup.replaceStaticMember: the time-out of new members does not end its wait for the rebalance.
+    member.is_new = False
     if old_id in group.pending_sync:
         group.pending_sync.remove(old_id)
         group.pending_sync.add(request.new_member_id)
@@ -154,7 +157,8 @@ def _replace_static(
         if request.may_skip_assignment:
             answer = group.join_response(member)._replace(skip_assignment=group.leader == member.member_id)
         else:
-            # It must not take itself for the leader and assign again (KIP-814).
+            # This JoinGroup version can't skip the assignment (KIP-814). The member must not take itself for the leader
+            # and assign partitions again, so the response names the old leader id.
             answer = group.join_response(member)._replace(leader=old_leader, members=())
         assignments = {other.member_id: other.assignment for other in group.members.values()}
         group.effects.append(StoreGroup(assignments, AnswerStaticMember(response_future, answer, replaced)))
@@ -164,7 +168,7 @@ def _replace_static(
         case State.STABLE:
             group.rebalance_or_complete(now)
         case State.COMPLETING:
-            # The leader may be assigning to the old id.
+            # The leader may be computing an assignment for the old member id.
             group.prepare_rebalance(now)
         case _:
             group.maybe_complete(now)

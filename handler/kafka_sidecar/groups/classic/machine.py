@@ -58,7 +58,7 @@ class ClassicGroup:
         self.window = JoinWindow(initial_delay)
         self.pending_sync: set[str] = set()
         self._sync_at: float | None = None
-        self._session_at: float | None = None  # no session ends before
+        self._session_at: float | None = None  # no session time-out of a member expires before this time
 
     # --- from the log
 
@@ -74,10 +74,11 @@ class ClassicGroup:
         if value.members:
             self.state = State.STABLE
             self.leader = value.leader if value.leader in self.members else self.leader
-            was_consumer_group = value.leader is None  # and its members have not joined again yet
+            # A downgraded consumer group, whose members have not rejoined yet.
+            was_consumer_group = value.leader is None
             if (
                 was_consumer_group or len(self.members) > self.max_size
-            ):  # the limit was lowered (GroupMetadataManager.onLoaded)
+            ):  # group.max.size was lowered (GroupMetadataManager.onLoaded)
                 self.prepare_rebalance(now)
 
     def take_members(self, members: Iterable[Member], generation: int, now: Now) -> None:
@@ -191,7 +192,8 @@ class ClassicGroup:
             if member.awaiting_join is None and member.instance_id is None:
                 self.remove(member.member_id)
         if self.members and not self._elect():
-            self.window.open(now.clock, self.roster.rebalance_seconds)  # all that are left are static, and away
+            # Only static members are left, and none of them has rejoined.
+            self.window.open(now.clock, self.roster.rebalance_seconds)
             return
         self.generation += 1
         self.pending_sync.clear()
@@ -235,7 +237,7 @@ class ClassicGroup:
             return
         self.reply(
             member.awaiting_sync, SyncResult(ErrorCode.REBALANCE_IN_PROGRESS)
-        )  # it asks again: the first asking ends
+        )  # the member has sent SyncGroup again, which ends its earlier request
         member.awaiting_sync = response_future
         if self.leader == member.member_id:
             assignments = {member_id: request.assignments.get(member_id, b"") for member_id in self.members}
@@ -333,7 +335,7 @@ class ClassicGroup:
         if committer.generation < 0 and self.state is State.EMPTY:
             return ErrorCode.NONE
         if not committer.is_member:
-            return ErrorCode.UNKNOWN_MEMBER_ID  # and the group has some
+            return ErrorCode.UNKNOWN_MEMBER_ID  # a commit without a member is allowed only in an empty group
         error = self.check_commit_in_transaction(committer)
         if error is not ErrorCode.NONE:
             return error
@@ -361,7 +363,7 @@ class ClassicGroup:
 
     def expires_since(self, subscribed: frozenset[str] | None) -> Callable[[OffsetCommitValue], int] | None:
         """From when the retention of an offset counts; None while none of the group's may expire."""
-        if self.protocol_type is None:  # never had members: it commits on its own
+        if self.protocol_type is None:  # the group never had members: its offsets are committed without membership
             return lambda value: value.committed_at
         if self.state is State.EMPTY:
             state_since = self.state_since

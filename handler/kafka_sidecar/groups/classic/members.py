@@ -16,13 +16,14 @@ class MemberJoin(NamedTuple):
     instance_id: str | None
     client_id: str
     client_host: str
-    session_timeout: int  # milliseconds
+    session_timeout: int  # session time-out in milliseconds
     rebalance_timeout: int
     protocol_type: str
     protocols: Protocols
-    needs_member_id: bool  # KIP-394: a member without one is given one and asked to join again
-    may_skip_assignment: bool  # KIP-814
-    new_member_id: str  # its id if it is new
+    needs_member_id: bool  # KIP-394: a JoinGroup without a member id is answered with a new id and MEMBER_ID_REQUIRED
+    # KIP-814: the JoinGroup response may tell the leader to skip the assignment (version 9 and later).
+    may_skip_assignment: bool
+    new_member_id: str  # the member id to use if the request has none
 
 
 class MemberSync(NamedTuple):

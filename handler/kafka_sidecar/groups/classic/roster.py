@@ -8,8 +8,10 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 class Roster:
     def __init__(self) -> None:
-        self.members: dict[str, Member] = {}  # in the order in which they came: leaders assign by it
-        self.pending: dict[str, float] = {}  # asked to join again with the id they were given, until then
+        # In the order in which they joined, which is the order that the leader's assignor gets.
+        self.members: dict[str, Member] = {}
+        # Ids given with MEMBER_ID_REQUIRED (KIP-394), and until when the member may join with its id.
+        self.pending: dict[str, float] = {}
         self._static: dict[str, str] = {}
         self._supported: dict[str, int] = {}
 

@@ -7,9 +7,9 @@ class JoinWindow:
     def __init__(self, initial_delay: float) -> None:
         self._initial_delay = initial_delay
         self.ends_at: float | None = None
-        self.is_initial = False  # of a group that nobody was in
-        self._newcomer = False  # somebody came while the first one was open
-        self._remaining = 0.0  # how much longer the first one may grow
+        self.is_initial = False  # True during the first rebalance of an empty group (group.initial.rebalance.delay.ms)
+        self._newcomer = False  # a member joined while the initial window was open
+        self._remaining = 0.0  # seconds by which the initial window may still be extended
 
     def open_initial(self, clock: float, rebalance_seconds: float) -> None:
         """group.initial.rebalance.delay.ms: the others of a new group are about to come."""

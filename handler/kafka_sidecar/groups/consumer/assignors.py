@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from kafka_sidecar.groups.records.consumer import Assignment
 
-# Balancing one set of topics may unbalance another that shares members with it. It converges; this is for certain.
+# Limit of balancing rounds. Balancing one set of topics may unbalance another set that shares members with it. This
+# converges, and the limit guarantees that it ends.
 MAX_ROUNDS: Final = 16
 
 TopicPartition = tuple[uuid.UUID, int]
@@ -20,11 +21,11 @@ TopicPartition = tuple[uuid.UUID, int]
 
 class Subscriber(NamedTuple):
     topics: frozenset[uuid.UUID]
-    target: Assignment  # of the epoch before
+    target: Assignment  # the member's target assignment in the previous epoch
 
 
 Members = Mapping[str, Subscriber]
-Counts = Mapping[uuid.UUID, int]  # partitions of each topic
+Counts = Mapping[uuid.UUID, int]  # number of partitions by topic id
 Assignor = Callable[[Members, Counts], dict[str, Assignment]]
 
 

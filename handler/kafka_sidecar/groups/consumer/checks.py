@@ -9,9 +9,9 @@ from kafka_sidecar.groups.records import write_value
 from kafka_sidecar.groups.records.consumer import MemberMetadataValue
 from kafka_sidecar.wire.error_code import ErrorCode
 
-# As large as a record may be in Kafka, unless it is set otherwise (message.max.bytes).
+# Limit of a member's record in bytes, about Kafka's default limit of a record batch (message.max.bytes).
 MEMBER_BYTES: Final = 1_000_000
-KEY_BYTES: Final = 32_767  # as long as the text in a record's key can be
+KEY_BYTES: Final = 32_767  # longest string in a record key, whose length is an int16
 UNKNOWN: Final = MemberMetadataValue(None, None, "", "", (), None, -1, None, None)
 
 
@@ -54,7 +54,7 @@ def check_metadata(member_id: str, metadata: MemberMetadataValue, topics: Topics
 def check_epoch(member: ConsumerMember, request: MemberHeartbeat) -> None:
     if request.epoch == member.epoch:
         return
-    # The answer with the new epoch may have been lost.
+    # The response with the new member epoch may have been lost, so the member may still send its previous epoch.
     owns_no_more = request.owned is not None and all(
         indexes <= member.current.assigned.get(topic_id, frozenset()) for topic_id, indexes in request.owned.items()
     )

@@ -54,7 +54,7 @@ def _join(group: ConsumerGroup, now: Now, request: MemberJoin) -> JoinResult:
     member = group.step(now, member, changed, _owned_partitions(group, subscription))
     if (
         group.only_classic and before is not None and not before.is_classic
-    ):  # it was the last that spoke the new protocol
+    ):  # the last member that used the consumer protocol has changed to the classic one
         settled = all(map(group.is_reconciled, group.members.values()))
         group.downgrade = Downgrade(rebalance=changed or not settled)
     group.deadlines.cancel((Due.JOIN, member_id))

@@ -42,7 +42,7 @@ _ORDER: Final[dict[type, int]] = {
     CurrentMemberAssignmentKey: 5,
 }
 _LAST: Final = 6
-# 128 bits: two sums of members' hashes are not the same by chance.
+# With 128 bits, the sums of the hashes of two different sets of members are not equal by chance.
 HASH_BYTES: Final = 16
 
 
@@ -56,7 +56,8 @@ class GroupState:
         self.regexes: dict[str, RegularExpressionValue] = {}
         self.static: dict[str, str] = {}
         self.owners = Owners()
-        self.members_hash = 0  # of who they are and what they subscribe to; it does not depend on their order
+        # Sum of a hash per member, of its id and its subscription; independent of the order of members.
+        self.members_hash = 0
         self._unwritten: dict[ConsumerKey, ConsumerValue | None] = {}
         self._is_stored = False
 
@@ -142,7 +143,10 @@ class GroupState:
             MemberMetadataKey,
             CurrentMemberAssignmentKey,
             TargetAssignmentMemberKey,
-        ):  # metadata first: if a crash cuts the deletion short, what is left is no member
+            # The metadata is deleted first: if a crash cuts the deletion short, the remaining records are not loaded as
+            # a.
+            # member.
+        ):
             self._unwritten[key(self._group_id, member_id)] = None
 
     # --- from the log
@@ -170,7 +174,7 @@ class GroupState:
             value.instance_id: member_id for member_id, value in metadata.items() if value.instance_id is not None
         }
         for member_id, value in metadata.items():
-            # Of two members of one instance the later has taken the place of the other (KIP-345).
+            # If two members have the same group.instance.id, the later one has replaced the other (KIP-345).
             if value.instance_id is None or latest[value.instance_id] == member_id:
                 self._load_member(member_id, value, current.pop(member_id, NEW_MEMBER))
         self._drop_leftovers({*metadata, *current, *self.targets} - self.members.keys())

@@ -40,9 +40,10 @@ from kafka_sidecar.groups.records.consumer import Assignment, MemberMetadataValu
 from kafka_sidecar.groups.vocabulary import CONSUMER_PROTOCOL, Committer, Now
 from kafka_sidecar.wire.error_code import ErrorCode
 
-# Milliseconds. The heartbeat interval of a member that waits for others to revoke; it grows with their number.
+# Heartbeat interval, in milliseconds, of a member that waits until others have revoked partitions. It grows with the
+# number of members that wait.
 WAITING_INTERVAL: Final = 500
-WAITING_SECONDS: Final = 15.0  # after this the member gets the normal interval again
+WAITING_SECONDS: Final = 15.0  # a member that waits longer gets the normal heartbeat interval again
 WAITING_AT_ONCE: Final = 100
 
 
@@ -78,9 +79,9 @@ class ConsumerGroup:
         self.group_state = GroupState(group_id)
         self.subscriptions = Subscriptions(self.group_state, topics)
         self.effects: list[StoreRecords | Downgrade] = []
-        self.downgrade: Downgrade | None = None  # to follow what is written
+        self.downgrade: Downgrade | None = None  # carried out after the changed records are written
         self.deadlines: Deadlines[tuple[Due, str]] = Deadlines()
-        self.knows_topics = False  # all about its topics has been known in this term
+        self.knows_topics = False  # True once all subscribed topics were looked up in this term
         self.topics = topics
         self.max_size = max_size
         self._times = times
@@ -268,7 +269,8 @@ class ConsumerGroup:
             member = ConsumerMember(member_id, metadata, NEW_MEMBER)
         elif before.member_id == member_id:
             member = replace(before, metadata=metadata)
-            if before.is_classic != member.is_classic:  # it now speaks the other protocol
+            # The member has changed between the classic and the consumer protocol.
+            if before.is_classic != member.is_classic:
                 self._forget_times(member_id)
         else:
             member = ConsumerMember(member_id, metadata, before.current._replace(epoch=0, previous_epoch=0))
@@ -355,7 +357,7 @@ class ConsumerGroup:
         self._reassign_or_downgrade()
 
     def _reassign_or_downgrade(self) -> None:
-        if self.only_classic:  # in the epoch that its members know: they are to join again, not to be fenced
+        if self.only_classic:  # the epoch stays the same, so that the classic members rejoin and are not fenced
             self.downgrade = Downgrade(rebalance=True)
         else:
             self.stay()

@@ -13,7 +13,7 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 JOIN_GROUP_MEMBER_EPOCH: Final = 0
 LEAVE_GROUP_MEMBER_EPOCH: Final = -1
-LEAVE_GROUP_STATIC_MEMBER_EPOCH: Final = -2  # a static member that will be back
+LEAVE_GROUP_STATIC_MEMBER_EPOCH: Final = -2  # sent by a static member that leaves and will come back
 
 NO_PARTITIONS: Final[Assignment] = {}
 
@@ -22,8 +22,8 @@ class MemberState(IntEnum):
     """Where a member is on its way to its target (org.apache.kafka.coordinator.group.modern.MemberState)."""
 
     STABLE = 0
-    UNREVOKED = 1  # it has to revoke partitions, and stays in its epoch until it says that it has
-    UNRELEASED = 2  # it waits for partitions that others have to revoke
+    UNREVOKED = 1  # the member must revoke partitions, and stays in its epoch until it confirms that
+    UNRELEASED = 2  # the member waits for partitions that other members must revoke
 
 
 NEW_MEMBER: Final = CurrentMemberAssignmentValue(0, 0, MemberState.STABLE, NO_PARTITIONS, NO_PARTITIONS)
@@ -64,7 +64,7 @@ class Topics(Protocol):
     """The topics image that groups are assigned by. Names are those that clients use."""
 
     @property
-    def version(self) -> int: ...  # another one whenever `get` may answer something else
+    def version(self) -> int: ...  # changes whenever `get` may return another result
     def knows(self, required_topics: RequiredTopics) -> bool: ...
     def get(self, name: str) -> Topic | None: ...
     def name_of(self, topic_id: uuid.UUID) -> str | None: ...
@@ -78,7 +78,7 @@ class MemberHeartbeat(NamedTuple):
     epoch: int
     instance_id: str | None
     rack_id: str | None
-    rebalance_timeout: int  # milliseconds, −1 for unchanged
+    rebalance_timeout: int  # in milliseconds; −1: unchanged
     topics: tuple[str, ...] | None
     regex: str | None
     assignor: str | None
@@ -100,7 +100,7 @@ class HeartbeatResult(NamedTuple):
     message: str | None = None
     member_id: str = ""
     epoch: int = 0
-    interval: int = 0  # milliseconds until the next one
+    interval: int = 0  # milliseconds until the next heartbeat
     assignment: Assignment | None = None
 
 

@@ -30,7 +30,7 @@ def topics_of(group: ClassicGroup) -> frozenset[str]:
         try:
             names.update(read_subscription(_metadata(group, member)).topics, read_parts(member.assignment).partitions)
         except ProtocolError:
-            continue  # `to_consumer` says so
+            continue  # `to_consumer` reports this error
     return frozenset(names)
 
 
@@ -54,7 +54,8 @@ def to_consumer(group: ClassicGroup, fresh: ConsumerGroup, now: Now) -> None:
         fresh.group_state.set_target(member.member_id, member.current.assigned)
         fresh.reset_session_timeout(member, now)
     fresh.group_state.set_target_epoch(group.generation)
-    # One more: if the member that caused this is never heard of again, the others are assigned all the same.
+    # The group epoch is one above the target epoch, so the next heartbeat of any member computes a new assignment. This
+    # holds even if the member that caused the conversion never sends a request again.
     fresh.continue_from_epoch(group.generation + 1)
 
 

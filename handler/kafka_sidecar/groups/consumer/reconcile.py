@@ -23,9 +23,9 @@ class Target(NamedTuple):
 class StepInputs(NamedTuple):
     """The facts besides the member and its target that a step depends on."""
 
-    subscribed: Collection[uuid.UUID]  # the member's subscription
+    subscribed: Collection[uuid.UUID]  # ids of the topics to which the member subscribes
     subscription_changed: bool
-    owned: Assignment | None  # as the member reports it; None if it does not
+    owned: Assignment | None  # partitions that the member reports as owned; None if its request has no such list
     owner_of: Callable[[uuid.UUID, int], str | None]
 
 
@@ -77,7 +77,7 @@ def _next(member: ConsumerMember, target: Target, inputs: StepInputs) -> Current
             assigned[topic_id] = has & wanted
         if has - wanted:
             revoking[topic_id] = has - wanted
-        # A partition that it has yet to revoke is its own: it may get it back.
+        # A partition that the member has yet to revoke still belongs to it, so it may be assigned to it again.
         available = frozenset(
             index for index in wanted - has if inputs.owner_of(topic_id, index) in (None, member.member_id)
         )
@@ -100,6 +100,6 @@ def _next(member: ConsumerMember, target: Target, inputs: StepInputs) -> Current
 def _in_epoch(
     current: CurrentMemberAssignmentValue, epoch: int, step: MemberState, assigned: Assignment, revoking: Assignment
 ) -> CurrentMemberAssignmentValue:
-    # Also within one epoch: a heartbeat of the epoch before, that was on its way for long, says nothing about this
-    # step.
+    # The previous epoch becomes the current one even if the epoch stays the same. A delayed heartbeat from an older
+    # epoch then does not count for this step.
     return CurrentMemberAssignmentValue(epoch, current.epoch, step, assigned, revoking)

@@ -13,10 +13,12 @@ from kafka_sidecar.groups.consumer.group_state import GroupState
 from kafka_sidecar.groups.consumer.members import NO_PARTITIONS, ConsumerMember, InvalidRegex, RequiredTopics, Topics
 from kafka_sidecar.groups.records.consumer import Assignment, RegularExpressionValue
 
-# A resolution that takes more than a record is not stored: every term resolves again.
+# Topic names that match a regular expression are stored only below 1,000,000 bytes in total, since a record holds no
+# more. Otherwise each term resolves the expression again.
 STORED_NAMES_BYTES: Final = 1_000_000
 
-Subscription = tuple[tuple[str, ...], frozenset[str]]  # names, and what a regular expression has found
+# Subscribed topic names, and the names that match the regular expression.
+Subscription = tuple[tuple[str, ...], frozenset[str]]
 
 
 class Subscriptions:
@@ -24,13 +26,13 @@ class Subscriptions:
         self.topics = topics
         self._group_state = group_state
         self._ids: dict[Subscription, dict[uuid.UUID, str]] = {}
-        self._ids_of = -1  # the version of the topics that `_ids` was made of
+        self._ids_of = -1  # version of the topics image from which `_ids` was made
 
     @property
     def names(self) -> frozenset[str]:
         subscriptions = {
             member.metadata.topics for member in self._group_state.members.values()
-        }  # few, of however many members
+        }  # members have few different subscriptions, even in a large group
         return frozenset[str]().union(
             *subscriptions, *(resolved.topics for resolved in self._group_state.regexes.values())
         )
@@ -77,7 +79,7 @@ class Subscriptions:
     def _matching(self, regex: str) -> frozenset[str]:
         try:
             return self.topics.matching(regex)
-        except InvalidRegex:  # stored by a coordinator that could read it
+        except InvalidRegex:  # another coordinator accepted this expression and stored it
             return frozenset()
 
     def metadata_hash(self) -> int:

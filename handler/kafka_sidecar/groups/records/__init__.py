@@ -67,7 +67,7 @@ Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue | PendingOffsetVa
 
 class Record(NamedTuple):
     key: Key
-    value: Value | None  # None deletes
+    value: Value | None  # None: a tombstone
 
 
 def read_key(data: bytes) -> Key | None:

@@ -32,7 +32,7 @@ class GroupMetadataValue(NamedTuple):
     generation: int
     protocol: str | None
     leader: str | None
-    state_since: int  # −1 where the version has none
+    state_since: int  # currentStateTimestamp in milliseconds; −1 in record versions before 2
     members: tuple[MemberValue, ...]
 
 
@@ -55,7 +55,8 @@ def _member_value(reader: Reader, version: int) -> MemberValue:
     subscription, assignment = reader.bytes_(), reader.bytes_()
     reader.skip_tagged_fields()
     if rebalance_timeout < 0:
-        rebalance_timeout = session_timeout  # as Kafka takes version 0
+        # As in Kafka, record version 0 has no rebalance time-out and uses the session time-out.
+        rebalance_timeout = session_timeout
     return MemberValue(
         member_id, instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment
     )

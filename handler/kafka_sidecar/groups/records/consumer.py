@@ -12,7 +12,7 @@ from kafka_sidecar.wire.buffers import Reader
 from kafka_sidecar.wire.primitives import NO_TAGS, compact_array, compact_data, compact_text, tagged, text, versioned
 
 VERSION: Final = b"\x00\x00"
-# All of them.
+# All versions of these records use the flexible encoding.
 FLEXIBLE_SINCE: Final = 0
 METADATA_HASH_TAG: Final = 0
 CLASSIC_TAG: Final = 0
@@ -22,7 +22,7 @@ _UUID: Final = struct.Struct("16s")
 Assignment = Mapping[uuid.UUID, frozenset[int]]
 
 
-# Keys are no tuples: those of one member, or one group, differ by their kind alone.
+# Keys are no tuples: tuples of one member, or of one group, would be equal even if their record types differ.
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class RegularExpressionKey:
 
 class ConsumerGroupMetadataValue(NamedTuple):
     epoch: int
-    metadata_hash: int  # Kafka's metadata hash: of what the group is assigned by, 0 where that is not known
+    metadata_hash: int  # Kafka's MetadataHash of all inputs of the assignment; 0 if unknown
 
 
 class ClassicMemberMetadata(NamedTuple):

@@ -19,7 +19,7 @@ VERSION_WITH_EXPIRY: Final = 1
 VERSION_WITH_TOPIC_ID: Final = 4
 FLEXIBLE_SINCE: Final = 4
 TOPIC_ID_TAG: Final = 0
-# As many topics as one partition of `__consumer_offsets` is likely to tell of.
+# Cached topic ids: as many topics as one partition of `__consumer_offsets` is likely to have offsets of.
 REMEMBERED_IDS: Final = 10_000
 
 
@@ -31,11 +31,11 @@ class OffsetCommitKey(NamedTuple):
 
 class OffsetCommitValue(NamedTuple):
     offset: int
-    leader_epoch: int  # −1 for none
+    leader_epoch: int  # −1: no leader epoch
     metadata: str
     committed_at: int
-    expires_at: int  # −1: by the coordinator's retention
-    topic_id: uuid.UUID | None = None  # None where the one who committed did not know it
+    expires_at: int  # in milliseconds; −1: offsets.retention.minutes of the coordinator applies
+    topic_id: uuid.UUID | None = None  # None if the topic id was unknown when the offset was committed
 
     def counts_for(self, topic_id: uuid.UUID) -> bool:
         """Whether this was committed of the topic with this id, and not of another that had its name."""

@@ -29,7 +29,7 @@ class PendingOffsetKey(NamedTuple):
 
 
 class PendingOffsetValue(NamedTuple):
-    transaction: int  # its number
+    transaction: int  # transaction number: how many transactions the transactional id has begun
     value: OffsetCommitValue
 
 

@@ -25,8 +25,8 @@ def _key(key: Key, names: Translation) -> Key:
 def _value(value: Value, names: Translation) -> Value:
     if isinstance(value, MemberMetadataValue):
         regex = None if value.regex is None else names.expression(value.regex)
-        # A classic member takes partitions only under the names that it has used. A full name means the same topic in
-        # every namespace.
+        # A classic member accepts partitions only under the topic names in its subscription, so full names are not
+        # translated. A full name means the same topic in every namespace.
         said = value.classic is not None
         topics = tuple(name if said and "/" in name else names.name(name) for name in value.topics)
         return value._replace(topics=topics, regex=regex)

@@ -8,7 +8,7 @@ from kafka_sidecar.pulsar.entry import Position
 
 
 class Extent(NamedTuple):
-    began: Position | None  # None: the start of the log
+    began: Position | None  # position at which the fold began; None: at the start of the log
     last: Position
 
     def covers(self, other: Extent) -> bool:

@@ -38,10 +38,10 @@ from kafka_sidecar.wire.control_records import read_marker
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.records import CONTROL, NO_PRODUCER_ID, TRANSACTIONAL
 
-# Writers whose last sequence is remembered: a sidecar has one for each time that it opens the partition.
+# The number of writers whose last sequence is remembered. A sidecar is a new writer each time it opens the partition.
 MAX_WRITERS: Final = 1_000
 BEFORE_ALL: Final = Position(-1, -1)
-NOTHING_WRITTEN: Final = Position(-1, 0)  # before all that comes, in a log that holds nothing
+NOTHING_WRITTEN: Final = Position(-1, 0)  # stands for the end of an empty log: all entries to come stand behind it
 BEHIND_ITS_MARKER: Final = Verdict(ErrorCode.INVALID_TXN_STATE, -1)
 
 SWITCH_ON: Final = (
@@ -64,9 +64,10 @@ class Folded(NamedTuple):
     position: Position
     base_offset: int
     next_offset: int
-    verdicts: Sequence[Verdict]  # one for each batch; one alone where nobody can read them
-    sure_from: Position | None = None  # some are UNJUDGED: a fold that begins here comes to verdicts
-    changes_earlier: bool = False  # batches that stand before it may be hidden from now on
+    verdicts: Sequence[Verdict]  # one per batch; a single one for an unreadable entry
+    # Set if some verdicts are UNJUDGED: a fold that begins at this position can judge these batches.
+    sure_from: Position | None = None
+    changes_earlier: bool = False  # the entry may hide batches that stand before it
 
     @property
     def conclusive(self) -> bool:
@@ -106,28 +107,33 @@ class Fold:
         transactions: TransactionVerdicts | None = None,
         memory: ProducerMemory | None = None,
     ) -> None:
-        self.transactions = transactions  # None: this one believes every batch and every marker
+        # None: every batch and every marker is accepted, whatever the state of its transaction.
+        self.transactions = transactions
         self.memory = memory or ProducerMemory()
-        self.replayed_from = replayed_from  # None: at the first entry that is there
-        self.begins_at_first = replayed_from is None  # with the first entry that is there
-        # Whether nothing was ever taken from the log, if somebody has asked: markers of Pulsar's may stand before the
-        # first entry.
+        self.replayed_from = replayed_from  # position at which this fold began; None: at the first entry in the log
+        self.begins_at_first = replayed_from is None  # whether this fold began at the first entry in the log
+        # Whether no entry was ever removed from the log; None: not checked. A first offset above 0 is no proof of a
+        # removal, because Pulsar's own markers may stand before the first entry.
         self.is_of_the_whole_log: bool | None = None
-        self._learns_where_it_begins = True  # from the first entry
-        self.has_learnt = False  # of producers, what stands before all that it has folded itself
-        self.was_emptied = False  # nothing is there, and all that was has been taken by retention
+        self._learns_where_it_begins = True  # whether the first folded entry decides where this fold began
+        self.has_learnt = False  # whether it has taken over what an earlier fold knows of producers
+        self.was_emptied = False  # the log is empty because retention has removed all its entries
         self.begins_behind = BEFORE_ALL  # every record that is left stands behind this place
         self.next_offset = 0
         self.knows_next_offset = False  # whether next_offset is known
-        self.follows_offset: int | None = None  # where the entry before the first ends, if somebody has asked for that
-        self.first_offset = 0  # where folding began
+        # End offset of the entry before the first one of this fold; None: not looked up.
+        self.follows_offset: int | None = None
+        self.first_offset = 0  # the offset at which folding began
         self._knows_first_offset = False
-        # Where only another writer's word tells where the first entry begins: its last offset
+        # The last offset of the first entry, if only a writer other than this cluster's sidecars has said how many
+        # records it holds. Then the entry may begin anywhere up to this offset.
         self._begins_at_most: int | None = None
-        self._is_said_to_begin_at: int | None = None  # by an entry that nobody can read
+        # Base offset of an unreadable first entry, by the message count in its metadata.
+        self._is_said_to_begin_at: int | None = None
         self.last_position: Position | None = None
-        self.passed_to: Position | None = None  # the last entry before the first that has an index
-        self.own_writer: bytes | None = None  # of who folds here, if it writes
+        self.passed_to: Position | None = None  # the last entry without a broker index, before the first with one
+        # Name of this sidecar's own writer; None: it does not write to the partition.
+        self.own_writer: bytes | None = None
         self.producers = ProducerTable(self.memory, self.transactions)
         self.writers: OrderedDict[bytes, int] = OrderedDict()
         self._recent_ends = RecentEnds()
@@ -141,7 +147,8 @@ class Fold:
     def restore(self, position: Position, first_offset: int, next_offset: int) -> None:
         """Go on behind an entry that was folded before, by whomever."""
         self.first_offset, self.next_offset = first_offset, next_offset
-        self.knows_next_offset = True  # retention may have taken the first since
+        # `_knows_first_offset` stays false: retention may have removed the first entry since.
+        self.knows_next_offset = True
         self._learns_where_it_begins = False
         self.last_position = position
         self._recent_ends.add(position, self.next_offset)
@@ -294,7 +301,8 @@ class Fold:
             return -1
         state = None
         if producer_id != NO_PRODUCER_ID:
-            state = self.producers.states.awake.get(producer_id)  # of one that is asleep `by_receipt` knows
+            # A producer that is asleep (packed) is left to `by_receipt`
+            state = self.producers.states.awake.get(producer_id)
             if state is None or state.epoch != epoch or not is_next_sequence(state.last, first_sequence):
                 return -1
         base = self.next_offset
@@ -320,7 +328,7 @@ class Fold:
         is_whole = is_whole or self.seen_from == 0
         began = self.replayed_from
         if began is None and self.last_position is None and self.begins_behind != BEFORE_ALL:
-            began = self.begins_behind.after()  # all that comes now stands there or behind it
+            began = self.begins_behind.after()  # all entries to come stand at this position or behind it
         nothing = Fold(None if is_whole else began, self.transactions, self.memory)
         nothing.producers.begins_expired = not is_whole
         self.learn(nothing)
@@ -355,7 +363,8 @@ class Fold:
             and earlier.replayed_from is not None
             and (began is None or began < earlier.replayed_from)
         ):
-            # This fold has forgotten the entries before that, and reads them again.
+            # `earlier` began later in the log than this fold did. Its start is taken over, so the entries before it
+            # must be read again.
             self.first_offset = earlier.first_offset
         elif earlier.knows_next_offset:
             self.first_offset = min(self.first_offset, earlier.first_offset)
@@ -439,7 +448,8 @@ class Fold:
         if not self.knows_next_offset and content.is_foreign:
             self._begins_at_most = last_index
         self._advance(position, base, last_index)
-        # Of what was replicated nothing is concluded before enough is known, not even whether it was copied twice.
+        # A replicated batch is not judged before enough of the log in front of it is known, not even whether it is a
+        # second copy.
         is_unsure = content.known_there is not None and not self.knows_the_past
         copies = self._note_batches(content)
         verdicts: list[Verdict] = []
@@ -463,7 +473,8 @@ class Fold:
                     verdict, sure_from = UNJUDGED, THE_PAST
             elif batch is None:
                 verdict = ACCEPTED
-                is_own = content.writer == self.own_writer  # its first try, if it has landed, was seen here
+                # This sidecar has already folded the first attempt of its own entry, if that was stored.
+                is_own = content.writer == self.own_writer
                 if is_unsure:
                     verdict, sure_from = UNJUDGED, THE_PAST
                 elif content.basis is not None and not is_own and not self._has_folded_since(content.basis.folded_to):
@@ -489,7 +500,8 @@ class Fold:
         if not self.knows_next_offset:
             self.knows_next_offset = self._knows_first_offset = True
             self.first_offset = base
-        if self.last_position is None or self.last_position == BEFORE_ALL:  # what was kept of a log that held nothing
+        # BEFORE_ALL: the fold was restored from the snapshot of an empty log.
+        if self.last_position is None or self.last_position == BEFORE_ALL:
             self._begin_at(position, base)
         self.next_offset = last_index + 1
         self.last_position = position
@@ -498,21 +510,25 @@ class Fold:
     def _begin_at(self, position: Position, offset: int) -> None:
         began, begins_expired = self.replayed_from, self.producers.begins_expired
         if self.has_learnt and not (began is None and begins_expired):
-            return  # it knows all that the fold knew that it has learnt from, and goes on at the same offset
+            # The start stays: the fold has taken over an earlier one, and this entry continues at that one's end offset
+            return
         if (
             began is not None
             and position.ledger != began.ledger
             and self.own_writer is not None
             and self.passed_to is None
         ):
-            # Retention may have taken what stood between, since it was asked where to begin
+            # Retention may have removed the entries between the planned start and this one since that start was looked
+            # up.
             self.replayed_from = position
         elif began is None and (self.was_emptied or begins_expired):
             self.replayed_from = position
             if position.ledger != self._ledger:
-                self.first_offset = offset  # others may have written since it was empty, and all that is gone
+                # Others may have written to the emptied log since, and retention may have removed all of that.
+                self.first_offset = offset
         elif began is None and self.seen_from == 0 and position.ledger == self._ledger:
-            pass  # nothing was ever written here but markers of Pulsar's, in the ledger that was empty
+            # The fold still has the whole log: only Pulsar's own markers stood in the empty ledger before this entry.
+            pass
         elif not self._learns_where_it_begins:
             return
         elif self.begins_at_first and (offset == 0 or self.is_of_the_whole_log):
@@ -569,7 +585,8 @@ class Fold:
             is_judged = producers.is_judged(one, self.replayed_from)
         else:
             is_judged = content.writer is not None and batch.producer_id in producers.states
-        # Only what a sidecar wrote is judged: others (KoP) had their own verdict before they wrote.
+        # Sequences are checked only for batches that a sidecar wrote: other writers (KoP) checked them before they
+        # wrote.
         is_replicated = one is not None and one.is_replicated
         if is_judged:
             verdict = producers.check_replicated(batch) if is_replicated else producers.check(batch)
@@ -588,8 +605,8 @@ class Fold:
         may_follow = (one is None or is_replicated) and not self.has_all
         record = producers.record_replicated if is_replicated else producers.record
         record(batch, offset, position, header.max_timestamp, may_follow=may_follow)
-        # It is its producer's next. Unless its first try stands before all that is folded here, and was refused:
-        # readers look further back.
+        # The batch follows its producer's last one. But if it was sent again, its first attempt may stand before the
+        # start of this fold, and may have been refused there. Then readers fold from further back for the verdict.
         is_uncertain = (
             one is not None and one.sent_again and not is_replicated and not self._has_folded_since(one.folded_to)
         )
@@ -629,7 +646,7 @@ class Fold:
                 case MarkerIs.FOR_ONE_LEFT_OPEN:
                     return Verdict(
                         ErrorCode.NONE, offset, duplicate=True
-                    )  # it has done its work, and no consumer is given it
+                    )  # the marker has ended a transaction that was left open, and consumers do not get it
         batch = BatchSequence(header.producer_id, header.producer_epoch, ANY_SEQUENCE, ANY_SEQUENCE)
         folded_to = (
             THE_PAST

@@ -28,14 +28,14 @@ Row = tuple[int, ProducerState]
 class KnownProducers(NamedTuple):
     """What a fold knew of producers at one of its entries."""
 
-    last: Position  # BEFORE_ALL where the log had none
+    last: Position  # the last folded entry; BEFORE_ALL for an empty log
     next_offset: int
-    began: Position | None  # where it had begun; None: at the start of the log
+    began: Position | None  # position at which the fold had begun; None: at the start of the log
     asleep: PackedStates
-    awake: Sequence[Row]  # the one that wrote last is last
+    awake: Sequence[Row]  # in the order of their last writes, the latest last
     writers: Sequence[tuple[bytes, int]]
     unjudged: Sequence[Unjudged]
-    marks: Sequence[Mark]  # of the log's times
+    marks: Sequence[Mark]  # positions with the broker's time, by which producers expire
     begins_expired: bool = False  # retention had taken what stood before `began`
 
     @classmethod

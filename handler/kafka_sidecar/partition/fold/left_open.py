@@ -17,7 +17,7 @@ class LeftOpen(NamedTuple):
     producer_id: int
     number: int
     first_offset: int
-    behind: int  # all its batches stand before this offset
+    behind: int  # all batches of the transaction stand before this offset
 
 
 class Undone(NamedTuple):
@@ -46,7 +46,7 @@ class ByProducer(Generic[T]):
     def __init__(self, those: Iterable[T] = ()) -> None:
         self._of: dict[int, list[T]] = {}
         self._count = 0
-        self._first_offsets: list[int] = []  # a heap, with those of some that are removed
+        self._first_offsets: list[int] = []  # a heap; it may still hold offsets of removed items
         self._removed: Counter[int] = Counter()
         for one in those:
             self.add(one)
@@ -64,7 +64,7 @@ class ByProducer(Generic[T]):
             del self._of[one.producer_id]
         self._count -= 1
         self._removed[one.first_offset] += 1
-        if len(self._first_offsets) > 2 * self._count + FEW:  # most of them are removed
+        if len(self._first_offsets) > 2 * self._count + FEW:  # most offsets in the heap belong to removed items
             self._first_offsets, self._removed = sorted(other.first_offset for other in self), Counter()
 
     def that(self, is_wanted: Callable[[T], bool]) -> ByProducer[T]:

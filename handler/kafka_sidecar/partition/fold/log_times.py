@@ -10,15 +10,15 @@ from kafka_sidecar.pulsar.entry import Position
 
 # Kafka's default of producer.id.expiration.ms.
 DAY_MS: Final = 86_400_000
-# In an expiry, so a producer expires up to a 24th of its time late.
+# The number of marks within producer.id.expiration.ms: a producer expires late by up to 1/24 of that time.
 MARKS: Final = 24
-# Before all places that stand for one.
+# Less than every other position, including the special ones BEFORE_ALL (-1) and THE_PAST (-2).
 NOWHERE: Final = Position(-3, -3)
 
 
 class Mark(NamedTuple):
-    position: Position  # all up to here was written
-    at: int  # by then, in milliseconds since 1970
+    position: Position  # all entries up to this position were stored by the time `at`
+    at: int  # time by the broker's clock, in milliseconds since 1970
 
 
 class LogTimes:
@@ -29,8 +29,9 @@ class LogTimes:
     def __init__(self, expiry_ms: int) -> None:
         self._expiry_ms = expiry_ms
         self.marks: deque[Mark] = deque()
-        self._last_at = self._next_at = 0  # of the last mark, and from when on there is another
-        self.expired_to = NOWHERE  # a producer that wrote nothing behind it has expired
+        # Time of the last mark and least time of the next one, in milliseconds since 1970.
+        self._last_at = self._next_at = 0
+        self.expired_to = NOWHERE  # a producer that wrote nothing behind this position has expired
 
     def note(self, position: Position, at: int) -> None:
         """The broker stored this entry at that time. Entries come in order, but for some that are read once more."""
@@ -39,7 +40,7 @@ class LogTimes:
         marks = self.marks
         if marks and position <= marks[-1].position:
             return
-        while marks and at < marks[-1].at:  # the clock of the broker that stored that one was ahead
+        while marks and at < marks[-1].at:  # the broker that stored the marked entry had a clock that was ahead
             marks.pop()
         if not marks or at >= marks[-1].at + self._expiry_ms // MARKS:
             marks.append(Mark(position, at))

@@ -22,17 +22,17 @@ from kafka_sidecar.pulsar.entry import Position
 _ROWS_OF_A_PAGE: Final = 32
 _ID_BYTES: Final = 8
 _HEAD_BYTES: Final = _ID_BYTES + 2
-# What Python takes for a page, beside its bytes.
+# Memory overhead of a page in CPython, in bytes: object header, pointer in the list and alignment.
 _PAGE_OVERHEAD: Final = 33 + 8 + 15
 
 _EXPIRED, _BEGAN, _FILLED, _FOLLOWS = 1, 2, 4, 8
 _COUNT_SHIFT: Final = 4
 _FIRST: Final = 128
-# Bytes behind which a number goes on.
+# Varint bytes with the continuation bit set.
 _GO_ON: Final = bytes(range(0x80, 0x100))
-# A number has ten bytes at the most, of seven bits each.
+# A varint has at most ten bytes of seven bits each, so ten continuation bytes in a row are invalid.
 _LONG: Final = re.compile(b"[\x80-\xff]{10}")
-# Numbers of at most 27 and 55 bits, and a sign: whatever a row sums up of them fits in 32 and 64 bits.
+# Varints of at most 27 and 55 bits plus a sign. Then the sums of all deltas in a row fit in 32 and 64 bits.
 _SMALL: Final = b"[\x80-\xff]{0,3}[\x00-\x7f]"
 _LARGE: Final = b"[\x80-\xff]{0,7}[\x00-\x7f]"
 _INT32: Final = 2**31
@@ -46,7 +46,7 @@ class PackedStates:
         self._pages: list[bytes] = [b""]
         self._rows = 0
         self._swept = 0
-        self.size = _PAGE_OVERHEAD  # bytes, about
+        self.size = _PAGE_OVERHEAD  # approximate memory in bytes
 
     def __len__(self) -> int:
         return self._rows
@@ -156,7 +156,8 @@ class PackedStates:
 
     def _page_of(self, producer_id: int) -> int:
         pages = len(self._pages)
-        whole = 1 << (pages - 1).bit_length()  # as many as there will be when each has been split as often as the first
+        # Linear hashing: the number of pages at the end of the current round of splits.
+        whole = 1 << (pages - 1).bit_length()
         number = _mixed(producer_id) & (whole - 1)
         return number if number < pages else number - whole // 2
 
@@ -254,7 +255,7 @@ def _packed(state: ProducerState) -> bytes:
         flags |= _FILLED
         numbers.append(state.filled_to)
     if state.follows is not None:
-        flags |= _FOLLOWS  # what was seen of it is not packed
+        flags |= _FOLLOWS  # `follows.seen` is not packed: a snapshot stores these batches separately, as `unjudged`
         numbers += state.follows.known
     last, base_offset, (ledger, entry) = state.last, 0, state.at[:2]
     for batch in reversed(state.batches):

@@ -13,11 +13,11 @@ from kafka_sidecar.wire.records import NO_TIMESTAMP
 # ProducerStateEntry.NUM_BATCHES_TO_RETAIN: as many as a producer may have in flight.
 REMEMBERED_BATCHES: Final = 5
 
-# Of a batch that was replicated from another cluster: no place in this log tells how it is judged. All that stands
-# before it does.
+# The `folded_to` of a batch that was replicated from another cluster. No single position in this log decides how it is
+# judged: all entries before it do.
 THE_PAST: Final = Position(-2, -2)
 
-# Only the epoch of this producer is known, from a marker: it may begin anywhere.
+# The sequence of a producer if only its epoch is known, from a marker: its next batch may have any sequence.
 ANY_SEQUENCE: Final = -2
 
 
@@ -31,12 +31,12 @@ class WrittenBatch(NamedTuple):
 class Unjudged(NamedTuple):
     """A batch that others may have accepted or not: this fold does not know."""
 
-    batch: BatchSequence  # of a marker, ANY_SEQUENCE
+    batch: BatchSequence  # a marker has ANY_SEQUENCE as its first and last sequence
     base_offset: int
     position: Position
     max_timestamp: int
-    folded_to: Position  # by its writer; THE_PAST for a batch that was replicated
-    known: KnownProducer  # to its writer
+    folded_to: Position  # position up to which the batch's writer had folded the log; THE_PAST for a replicated batch
+    known: KnownProducer  # the producer's last batch, as the batch's writer knew it
     writer: bytes = b""
     writer_sequence: int = 0
     sent_again: bool = False
@@ -53,22 +53,25 @@ class Unjudged(NamedTuple):
 class Before(NamedTuple):
     """What a producer wrote before the batches that are remembered of it."""
 
-    known: KnownProducer  # the last of it
-    seen: tuple[Unjudged, ...] = ()  # what this fold has seen of it
+    known: KnownProducer  # the last of these earlier batches
+    seen: tuple[Unjudged, ...] = ()  # those of the earlier batches that this fold has read, but could not judge
 
 
 @dataclass(slots=True)
 class ProducerState:
     epoch: int
     last: int
-    at: Position  # nothing of this producer stands between its last batch and here
-    max_timestamp: int = NO_TIMESTAMP  # of the last batch, where this fold has seen it
+    at: Position  # no batch of the producer stands between its last one and this position
+    max_timestamp: int = NO_TIMESTAMP  # of the last batch; NO_TIMESTAMP if this fold has not read that batch
     batches: deque[WrittenBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
-    follows: Before | None = None  # None: no batch is missing before those that are remembered
-    has_expired: bool = False  # before its batches here: what a writer knew of it counts more
-    began_at: int | None = None  # the first sequence that counted, whatever it was, of a producer of another cluster
-    filled_to: int | None = None  # what came before that, and counts too: its last sequence
-    is_first: bool = field(default=False, compare=False)  # nothing was known of it when the first of its batches came
+    follows: Before | None = None  # what came before the remembered batches; None: no batch is missing there
+    # The producer counted as expired before its batches here; what a writer knew of it overrides this.
+    has_expired: bool = False
+    began_at: int | None = None  # for a producer of another cluster: its first sequence here, accepted without a check
+    # Last sequence of the accepted batches that come before `began_at` in sequence, but later in the log.
+    filled_to: int | None = None
+    # Nothing was known of the producer when its first batch here was folded.
+    is_first: bool = field(default=False, compare=False)
 
     def copy(self) -> ProducerState:
         return ProducerState(

@@ -22,20 +22,21 @@ from kafka_sidecar.partition.fold.producer_state import ProducerState
 from kafka_sidecar.partition.fold.transactions import TransactionVerdicts
 from kafka_sidecar.pulsar.entry import Position
 
-# Of one fold.
+# One fold keeps the states of at most this many producers unpacked (awake).
 MOST_AWAKE: Final = 1_024
-# The same, where all folds together have too many; fewer, where there are many folds.
+# The limit for one fold while all folds together have too many unpacked states. With many folds it is lower still.
 LEAST_AWAKE: Final = 8
-# What one that is awake takes, with five batches.
+# Approximate bytes of an unpacked state with five batches.
 AWAKE_BYTES: Final = 2_048
-# What it takes that one is spared.
+# Approximate bytes of an entry in `_spared`, which exempts a producer from expiry.
 SPARED_BYTES: Final = 256
-# Of all that may be taken, for those that are awake.
+# Unpacked states may use one fourth of the memory limit.
 AWAKE_SHARE: Final = 4
-# At a time.
+# Limits for one call: pages that are searched for expired producers, and states that are packed.
 _SWEPT_PAGES: Final = 16
 _PUT_TO_SLEEP: Final = 64
-# Python never makes a dictionary smaller. One that has held more than this is made again when most have left it.
+# A Python dictionary never shrinks. One that held more states than this is replaced by a copy when less than a quarter
+# of them is left.
 _WIDE: Final = 64
 
 
@@ -57,9 +58,9 @@ class ProducerMemory:
         self.limit = limit
         self.expiry_ms = expiry_ms
         self._most_awake = most_awake
-        self._folds = 0  # when they were counted
-        self.awake = 0  # about: counted again once in some seconds
-        self.used = 0  # bytes, when they were counted
+        self._folds = 0  # number of folds at the last count
+        self.awake = 0  # approximate number of unpacked states; counted again every few seconds
+        self.used = 0  # bytes at the last count
 
     @property
     def is_full(self) -> bool:
@@ -100,14 +101,16 @@ class ProducerStates:
 
     def __init__(self, memory: ProducerMemory, transactions: TransactionVerdicts | None) -> None:
         self._memory = memory
-        self._transactions = transactions  # a producer with an open one does not expire
+        self._transactions = transactions  # a producer with an open transaction does not expire
         self._asleep = PackedStates()
         self.times = LogTimes(memory.expiry_ms)
         self._swept_to = self._sweeping_to = self.times.expired_to
-        # By id; the one that wrote last is last. A caller that finds nothing here has to ask `get`.
+        # By producer id, the one that wrote last at the end. A caller that finds no state here has to call `get`, which
+        # also searches the packed states.
         self.awake: OrderedDict[int, ProducerState] = OrderedDict()
-        self._widest = 0  # as many as `awake` has had
-        self._spared: dict[int, Position] = {}  # those whose place is too old: as if they had written here
+        self._widest = 0  # the most states that this `awake` dictionary has held
+        # Producers that do not expire although their state is old: they count as having written at this position.
+        self._spared: dict[int, Position] = {}
 
     def __len__(self) -> int:
         return len(self.awake) + len(self._asleep)
@@ -146,7 +149,7 @@ class ProducerStates:
         self._memory.awake += 1
         awake[producer_id] = state
         self._widest = max(self._widest, len(awake))
-        self._pack(len(awake) - self._memory.most_awake)  # the one that was put in is the last, and stays
+        self._pack(len(awake) - self._memory.most_awake)  # the state just inserted is the last one, so it is not packed
 
     def put_though_old(self, producer_id: int, state: ProducerState) -> None:
         """A writer knew this of a producer. Its place may be one from which producers have expired here, and not for
@@ -244,7 +247,8 @@ class ProducerStates:
             producer_id, state = awake.popitem(last=False)
             has_expired = self._has_expired(producer_id, state.at)
             if not has_expired and state.follows is not None and state.follows.seen:
-                awake[producer_id] = state  # the fold may yet learn what stood before
+                # The fold may still learn the producer's earlier batches, and then judges those in `follows.seen`
+                awake[producer_id] = state
                 continue
             self._memory.awake -= 1
             if not has_expired:

@@ -40,7 +40,7 @@ from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.records import MAX_SEQUENCE
 
-# What a batch takes that is not judged yet.
+# Approximate bytes of an unjudged batch.
 UNJUDGED_BYTES: Final = 512
 
 _SEQUENCES: Final = MAX_SEQUENCE + 1
@@ -65,7 +65,7 @@ class Verdict(NamedTuple):
 
 ACCEPTED: Final = Verdict(ErrorCode.NONE, -1)
 OUT_OF_ORDER: Final = Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
-# No verdict: the reason for one stands further back in the log. No client ever gets it as it is.
+# No verdict yet: it depends on entries further back in the log. No client ever gets this value as its answer.
 UNJUDGED: Final = Verdict(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
 
@@ -75,11 +75,13 @@ class ProducerTable:
     def __init__(self, memory: ProducerMemory | None = None, transactions: TransactionVerdicts | None = None) -> None:
         self.memory = memory or ProducerMemory()
         self.states = ProducerStates(self.memory, transactions)
-        self.unsure: dict[int, UnsureProducer] = {}  # too little is known of these; none is in both
-        # What stood before is gone from the log: of who wrote there nothing is known, as of one that has expired.
+        # Producers whose batches cannot be judged yet; none is also in `states`
+        self.unsure: dict[int, UnsureProducer] = {}
+        # Retention has removed the entries before this fold. Producers that wrote there count as unknown, like expired
+        # ones.
         self.begins_expired = False
-        # A producer that is in none of both has not written for long: it may begin anywhere. Else it may have, before
-        # all that was folded.
+        # True: a producer in neither table has not written for long, so its next batch may have any sequence. False:
+        # such a producer may have written before the entries that are folded.
         self.knows_the_past = False
 
     def __len__(self) -> int:
@@ -156,7 +158,8 @@ class ProducerTable:
             return True
         state = self.states.get(producer_id)
         if state is not None and state.has_markers_alone and one.known.epoch >= 0 and not self.begins_expired:
-            # A marker alone is known here, and the writer knew more of what stood before all that is folded.
+            # Only a marker of this producer is known here. The batch's writer knew earlier batches, which stand before
+            # all folded entries. So the producer becomes unsure.
             del self.states[producer_id]
             fenced = BatchSequence(producer_id, state.epoch, ANY_SEQUENCE, ANY_SEQUENCE)
             self.record_unsure(one._replace(batch=fenced, position=state.at, known=UNKNOWN_PRODUCER))
@@ -176,7 +179,7 @@ class ProducerTable:
             and state.has_markers_alone
             and max(one.known.epoch, one.batch.epoch) > state.epoch
         ):
-            state = None  # it does not judge the batch (`judging_state`)
+            state = None  # a state known from markers alone does not judge a batch of a later epoch (`judging_state`)
         knew_more = (
             (self.begins_expired and _is_old(one))
             if state is None
@@ -203,7 +206,8 @@ class ProducerTable:
         if state is None:
             return known_from is None or self.begins_expired or self.knows_the_past
         if state.last == ANY_SEQUENCE and one.known == (one.batch.epoch, -1) and state.epoch == one.batch.epoch:
-            state.last = -1  # a marker began this epoch: its writer knew that nothing else had been written in it
+            # A marker began this epoch, and the batch's writer knew no batch in it: the next sequence must be 0.
+            state.last = -1
         again = self._by_its_writers_word(one, state)
         if again is not None:
             self.states[producer_id] = again
@@ -212,7 +216,7 @@ class ProducerTable:
             begins = one.batch.epoch == epoch and is_later(one.batch.first, last)
             self.states[producer_id] = known = ProducerState(epoch, ANY_SEQUENCE if begins else last, state.at)
             if begins and last == -1:
-                known.began_at = one.batch.first  # its writer knew of nothing before it in this epoch
+                known.began_at = one.batch.first  # the batch's writer knew no earlier batch in this epoch
         return True
 
     def _by_its_writers_word(self, one: Unjudged, state: ProducerState) -> ProducerState | None:
@@ -255,7 +259,8 @@ class ProducerTable:
         if begins:
             state.began_at = batch.first
         elif state.began_at is not None and state.batches and state.batches[0].first != state.began_at:
-            state.began_at = state.filled_to = None  # five have come since: a producer has no more on its way
+            # Five batches have come since, and a producer has at most five in flight: no earlier one can follow.
+            state.began_at = state.filled_to = None
 
     def note_copy(self, batch: BatchSequence, position: Position) -> None:
         """A replicator has copied a batch once more. Retention may have taken the first copy, and what stands behind it
@@ -323,16 +328,18 @@ class ProducerTable:
                     producer_id, ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known))
                 )
         elif state.at <= folded_to and (state.epoch, state.last) == known:
-            state.at = folded_to  # a fold that began behind that batch knows it as of here
+            # A fold that began behind the producer's last batch knows its state only from this position on.
+            state.at = folded_to
             state.has_expired = state.is_first = False
         elif state.has_expired and known.epoch >= 0:
             self.states.put_though_old(producer_id, _judged_again(producer_id, state, folded_to, known))
         elif state.has_markers_alone and known.epoch >= 0 and state.at > folded_to:
             self.states.put_though_old(producer_id, _behind_a_marker(state, known))
         elif state.at > folded_to:
-            state.is_first = state.is_first and known.epoch < 0  # else its writer knew of earlier ones
+            # The batch is not the producer's first if its writer knew earlier ones.
+            state.is_first = state.is_first and known.epoch < 0
         elif known.epoch >= 0:
-            # Of what stood before nothing counts any more.
+            # The writer's knowledge replaces the state: earlier batches of the producer no longer count.
             self.states.put_though_old(producer_id, ProducerState(known.epoch, known.last_sequence, folded_to))
         else:
             del self.states[producer_id]
@@ -384,7 +391,8 @@ class ProducerTable:
             return
         fenced = _fenced(None if self._may_lack_what_began_its_epoch(state, marker) else state, marker)
         if fenced is not state:
-            fenced.has_expired = state is None and marker.is_replicated  # what a writer here knows of it counts more
+            # What a writer of this cluster knew of the producer overrides a replicated marker.
+            fenced.has_expired = state is None and marker.is_replicated
             self.states[producer_id] = fenced
         self.states.move_to_end(producer_id)
 
@@ -452,14 +460,14 @@ class ProducerTable:
     def _go_on(
         self, seen: Iterable[Unjudged], reached: Position, known_from: Position | None, writers: Mapping[bytes, int]
     ) -> None:
-        written: dict[bytes, Unjudged] = {}  # the last one of each writer behind `reached`
+        written: dict[bytes, Unjudged] = {}  # the last batch of each writer behind `reached`
         for one in seen:
             if one.position <= reached:
-                continue  # it is in here
+                continue  # this table already contains the batch
             if one.writer_sequence <= writers.get(one.writer, -1) or _is_copy(one, written.get(one.writer)):
                 if one.is_replicated and not one.is_marker:
                     self.note_copy(one.batch, one.position)
-                continue  # an entry that was sent again
+                continue  # second copy of an entry that its writer sent again
             written[one.writer] = one
             if one.is_marker:
                 self.fence(one, known_from)
@@ -509,7 +517,7 @@ class ProducerTable:
         state = None
         if known.epoch >= 0:
             state = ProducerState(known.epoch, known.last_sequence, folded_to, follows=Before(known, before))
-        certain = None  # a place at which the producer has written for certain
+        certain = None  # position of the last batch that the producer has certainly written
         for one in seen:
             if one.position <= folded_to:
                 if not one.is_marker and (one.batch.epoch, one.batch.last) == known:
@@ -588,7 +596,8 @@ def _judged_again(producer_id: int, state: ProducerState, folded_to: Position, k
     """
     again = ProducerState(known.epoch, known.last_sequence, folded_to)
     before = [written for written in state.batches if written.position <= folded_to]
-    if before and (state.epoch, before[-1].last) == known:  # that writer knew them as well
+    # These batches end with the one that the writer knew as the last, so it knew them too.
+    if before and (state.epoch, before[-1].last) == known:
         again.batches.extend(before)
     for written in state.batches:
         batch = BatchSequence(producer_id, state.epoch, written.first, written.last)
@@ -626,7 +635,8 @@ def _fenced(state: ProducerState | None, marker: Unjudged) -> ProducerState:
     epoch = marker.batch.epoch
     if state is None:
         return ProducerState(epoch, ANY_SEQUENCE, marker.position)
-    return ProducerState(epoch, -1, marker.position) if epoch > state.epoch else state  # the first of a new epoch is 0
+    # The first sequence of a new epoch is 0, so -1 counts as the last.
+    return ProducerState(epoch, -1, marker.position) if epoch > state.epoch else state
 
 
 def is_later(sequence: int, other: int) -> bool:

@@ -11,7 +11,8 @@ from typing import Final
 
 from kafka_sidecar.pulsar.entry import Position
 
-# 8 bytes each. Older ones are not compared; the index of a later entry proves their counts.
+# End offsets that are remembered, 8 bytes each. Older entries are not compared: the broker's index of a later entry
+# proves their record counts.
 MOST: Final = 1_024
 
 
@@ -21,7 +22,7 @@ class RecentEnds:
     def __init__(self) -> None:
         self._ledger = -1
         self._next_entry = 0
-        self._ends = array("q")  # the offset behind each entry, up to the one before `_next_entry`
+        self._ends = array("q")  # end offsets of consecutive entries, the last one of the entry before `_next_entry`
 
     def add(self, position: Position, next_offset: int) -> None:
         ledger, entry = position

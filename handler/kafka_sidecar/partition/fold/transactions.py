@@ -23,7 +23,7 @@ from kafka_sidecar.partition.fold.left_open import ByProducer, LeftOpen, Undone
 from kafka_sidecar.partition.log.basis import NO_TRANSACTION
 from kafka_sidecar.pulsar.entry import Position
 
-# Producers whose last ended transaction is remembered: those that have ended one last.
+# The number of producers whose last ended transaction is remembered; the one that ended longest ago is dropped.
 MAX_ENDED: Final = 10_000
 ENDED_BYTES: Final = 150
 ABORTED_BYTES: Final = 32
@@ -45,17 +45,20 @@ class BatchIs(Enum):
     """What a batch of a transaction is for its partition."""
 
     GOOD = "good"
-    # It was good. Now nobody may see it (see `Undone`), and what its producer wrote behind it counts nevertheless.
+    # The batch counted when it came. Its transaction was aborted later, so the batch is hidden (see `Undone`), but
+    # later batches of its producer still count.
     UNDONE = "undone"
-    LATE = "late"  # its transaction has ended: nobody may see it
+    LATE = "late"  # the batch came behind its transaction's marker, so it is hidden
 
 
 class MarkerIs(Enum):
     """What a marker is for its partition."""
 
     GOOD = "good"
-    FOR_ONE_LEFT_OPEN = "for one left open"  # consumers would take it for the end of the producer's next transaction
-    LATE = "late"  # its transaction has ended: likewise
+    # Hidden: consumers would take this marker for the end of the producer's next transaction.
+    FOR_ONE_LEFT_OPEN = "for one left open"
+    # Hidden: the transaction has already ended, and consumers would take this marker for the end of the next one.
+    LATE = "late"
 
 
 class TransactionVerdicts(Protocol):
@@ -108,20 +111,22 @@ class TransactionTable(TransactionVerdicts):
     )
 
     def __init__(self) -> None:
-        # The entry behind which all are known; None: nobody has said that there are any
+        # All transactions behind this entry are known; None: nobody has announced that the log has transactions.
         self.known_from: Position | None = None
-        self.open: dict[int, OpenTransaction] = {}  # by producer id; the one that began first is first
+        self.open: dict[int, OpenTransaction] = {}  # by producer id, in the order in which the transactions began
         self.left_open = ByProducer[LeftOpen]()
         self.undone = ByProducer[Undone]()
-        # By producer id: the greatest number that has ended. Lesser ones have too, but for those left open.
+        # By producer id: the highest transaction number that has ended. All lower numbers have ended too, except those
+        # in `left_open`.
         self.ended: OrderedDict[int, int] = OrderedDict()
-        # What was known when the log had come to an offset, by those who had seen a part of it that is gone.
+        # Tables of folds that have seen a part of the log which is gone now. Each counts once this table has come to
+        # its offset.
         self.to_recall: list[tuple[int, TransactionTable]] = []
         self.hidden: set[int] = (
             set()
         )  # the base offsets of batches and markers that came behind their transaction's marker
-        # Of the aborted ones, in the order of their markers: the producer, the first offset, the marker's, and the last
-        # stable offset then.
+        # The aborted transactions, in the order of their markers: producer id, first offset, offset of the marker, and
+        # the last stable offset at that marker.
         self.aborted_producers = array("q")
         self.aborted_first = array("q")
         self.aborted_last = array("q")
@@ -224,7 +229,8 @@ class TransactionTable(TransactionVerdicts):
             return MarkerIs.LATE
         before = self.open.get(producer_id)
         if before is not None and NO_TRANSACTION != before.number < number:
-            self._leave_open(producer_id, offset)  # this is the marker of a later one, which has no batch here
+            # The marker ends a later transaction of the producer, which has no batch in this partition.
+            self._leave_open(producer_id, offset)
         transaction = self.open.pop(producer_id, None)
         if transaction is not None and not committed:
             self.aborted_producers.append(producer_id)
@@ -293,7 +299,7 @@ class TransactionTable(TransactionVerdicts):
         for producer_id, transaction in list(self.open.items()):
             has_ended = NO_TRANSACTION != transaction.number <= self.ended.get(producer_id, NO_TRANSACTION)
             if has_ended and (producer_id, transaction.number) not in still_left:
-                del self.open[producer_id]  # its batches came too late
+                del self.open[producer_id]  # the transaction had already ended: its batches came behind its marker
         ended = earlier.ended
         self.left_open = self.left_open.that(
             lambda left: (
@@ -321,7 +327,8 @@ class TransactionTable(TransactionVerdicts):
         for number in range(bisect.bisect_left(self.aborted_last, begin), len(self.aborted_last)):
             if self.aborted_first[number] < end:
                 found.append(AbortedTransaction(self.aborted_producers[number], self.aborted_first[number]))
-            if self.aborted_stable[number] >= end:  # what was aborted later began behind it
+            # Transactions that were aborted later begin at or behind this last stable offset.
+            if self.aborted_stable[number] >= end:
                 break
         return found
 

@@ -15,7 +15,7 @@ from kafka_sidecar.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
-# What asks Pulsar about its topics waits no longer; who can't find out has to be called.
+# The admin API has this long to tell whether the topic was recreated. Without an answer the alarm is raised.
 ASK_SECONDS: Final = 10.0
 _asking: set[asyncio.Task[None]] = set()
 

@@ -34,7 +34,7 @@ class EntryContents:
         self._unannounced = unannounced
         self._snapshots = kept
         self._partition = partition
-        self.skipped: frozenset[Position] = frozenset()  # by an operator, of those that can't be read
+        self.skipped: frozenset[Position] = frozenset()  # the unreadable entries that an operator has skipped
 
     def read(self, entry: RawEntry) -> Content:
         """The content of an entry. Raises EntryUnreadable, and PartitionEnded where the partition is opened again

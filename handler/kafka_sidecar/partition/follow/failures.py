@@ -12,9 +12,11 @@ from typing import Final
 
 from kafka_sidecar.pulsar.entry import Position
 
-# Once may be chance: what failed may have been something else in the process.
+# A first failure at an entry may have another cause in the process. So an entry counts as unreadable only after the
+# second.
 ATTEMPTS: Final = 2
-# More would mean that the sidecar fails everywhere; the oldest are then tried again.
+# The number of failed entries that are remembered. More would mean that the sidecar fails everywhere. The oldest are
+# forgotten, and then tried again.
 MAX_REMEMBERED: Final = 10_000
 
 

@@ -25,7 +25,7 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
-# Transactions mostly end sooner (transaction.timeout.ms is a minute).
+# Most transactions end within a minute (transaction.timeout.ms is 60 s by default), so only older ones are checked.
 LOOK_SECONDS: Final = 60.0
 ANSWER_SECONDS: Final = 10.0
 
@@ -43,7 +43,8 @@ class EndedTransactions(NamedTuple):
         return self.marked_from <= number <= self.number
 
 
-# By producer id. A producer that no coordinator knows is left out. May raise SidecarError.
+# Looks up the ended transactions of these producer ids at their coordinators. The result lacks producers that no
+# coordinator knows. May raise SidecarError.
 AskEnded = Callable[[Sequence[int]], Awaitable[Mapping[int, EndedTransactions]]]
 
 
@@ -66,7 +67,7 @@ class LateTransactions:
         self._ask = ask
         self._seen: frozenset[tuple[int, int]] = (
             frozenset()
-        )  # producer and number of those that were undecided at the last look
+        )  # producer id and number of the transactions that were undecided at the last check
         self._look_at = 0.0
         self._looking: asyncio.Task[None] | None = None
 
@@ -133,7 +134,7 @@ class LateTransactions:
         late = [one for one in undecided if one[0] in ended and ended[one[0]].has_marked(one[1])]
         if not late:
             return
-        next_offset = await self._partition.confirmed_end()  # a marker that is written by now is folded by then
+        next_offset = await self._partition.confirmed_end()  # all markers written so far are folded when this returns
         hidden = [
             producer_id
             for producer_id, number in late

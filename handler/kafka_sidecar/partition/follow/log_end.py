@@ -32,9 +32,9 @@ class LogEnd:
     def __init__(self, partition: PartitionForLogEnd) -> None:
         self._partition = partition
         self._loop = asyncio.get_running_loop()
-        self._confirmed_at = -math.inf  # when the last question that was answered began
+        self._confirmed_at = -math.inf  # loop time at which the last successful request for the log end began
         self._waiting: list[asyncio.Future[None]] = []
-        self._asking: list[asyncio.Future[None]] = []  # those that the question under way answers
+        self._asking: list[asyncio.Future[None]] = []  # callers that the request in flight answers
         self._readers_wait = False
         self._task: asyncio.Task[None] | None = None
 
@@ -102,7 +102,7 @@ class LogEnd:
 
 def _settle(waiting: list[asyncio.Future[None]], failure: PulsarError | None) -> None:
     for waiter in waiting:
-        if waiter.done():  # nobody waits there any more
+        if waiter.done():  # the caller has already given up
             continue
         if failure is None:
             waiter.set_result(None)

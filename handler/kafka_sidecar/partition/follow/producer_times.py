@@ -12,9 +12,10 @@ from kafka_sidecar.partition.fold.fold import Fold
 from kafka_sidecar.partition.fold.log_times import MARKS
 from kafka_sidecar.pulsar.entry import Position
 
-# A producer that has written nothing for so long falls asleep.
+# The last folded entry is noted this often. A producer that wrote nothing behind the noted entry falls asleep: its
+# state is packed.
 ASLEEP_AFTER_SECONDS: Final = 30.0
-# To read the last entry means to read on for some seconds.
+# The last entry is read at most this often, because the tail reader then stays open for some seconds.
 LEAST_SECONDS: Final = 60.0
 
 
@@ -31,7 +32,7 @@ class ProducerTimes:
         self._seconds = max(LEAST_SECONDS, fold.memory.expiry_ms / 1_000 / MARKS)
         self._read_again_at = now + self._seconds
         self._ended_noted_at = now
-        self._ended_at: Position | None = None  # the last entry, some time ago
+        self._ended_at: Position | None = None  # the last folded entry, when it was last noted
 
     def tick(self, now: float) -> None:
         """Once in some seconds."""

@@ -20,8 +20,8 @@ class ReadEntry(NamedTuple):
     position: Position
     base_offset: int
     next_offset: int
-    content: Content | None  # None where it can't be read
-    unreadable: str = ""  # why it can't
+    content: Content | None  # None if the entry cannot be read
+    unreadable: str = ""  # the reason why the entry cannot be read
 
 
 async def end_before(log_: EntryLog, position: Position) -> int:
@@ -113,7 +113,8 @@ async def holds_records(log_: EntryLog, start: Position | None = None) -> bool:
 async def first_indexed_entry(log_: EntryLog) -> ReadEntry | None:
     """The first entry that has an index, of those that readers are given, in a log that begins with others."""
     first = await _entry_at(log_, await log_.first_indexed())
-    # That which follows entries from before the interceptor was on has offset 0, unless it was switched off in between.
+    # The first entry behind those from before AppendIndexMetadataInterceptor was switched on has offset 0, unless the
+    # interceptor was switched off in between.
     return (
         first if first is None or first.base_offset == 0 else await _entry_at(log_, await log_.first_indexed_of_all())
     )

@@ -16,12 +16,13 @@ from kafka_sidecar.pulsar.entry import LogStats, Position
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.raw_entries import NoEntryCame
 
-# Half of a client's request time-out (30 s), so that it hears of it.
+# Half of a client's request.timeout.ms (30 s), so that the client still gets the error.
 READ_SECONDS: Final = 15.0
-# An entry that has not arrived by then is looked at by itself. A broker hands one out within 10 ms, a slow one within a
-# second.
+# If the last entry has not arrived after this time, the sidecar checks whether readers get that entry at all. A broker
+# dispatches an entry within 10 ms, a slow one within 1 s.
 ARRIVAL_SECONDS: Final = 1.0
-# A reader begins with an entry that is there: that has come by then, mostly, and nobody else need be asked for the end.
+# A reader begins at an existing entry, which mostly arrives within this time. Then the last entry that the reader names
+# is trusted without a stats request.
 PROOF_SECONDS: Final = 0.1
 
 
@@ -42,10 +43,10 @@ async def end_without_records(log: EntryLog, stats: LogStats) -> int:
     `stats` are those of a moment ago: what is written while it is asked for stands behind that end, or before it.
     """
     if stats.first is None:
-        last_index = await log.index_property()  # the ledgers' metadata has the end
+        last_index = await log.index_property()  # the managed ledger's metadata holds the last index
         return 0 if last_index is None else last_index + 1
     first = await log.first_indexed()
-    if first is None:  # none was written with an index
+    if first is None:  # no entry was written with an index
         return 0
     index = await log.index_of(first)
     if index is None:
@@ -61,7 +62,7 @@ class ReadToEnd:
         self._tail_watch = tail_watch
         self._fold = fold
         self._waiting: list[tuple[Position, asyncio.Future[None]]] = []
-        # A last entry that no reader is given; all before it is folded
+        # The last entry, if it is a marker of Pulsar's own that no reader gets; all entries before it are folded.
         self._last_pulsar_marker: Position | None = None
 
     async def run(self) -> None:
@@ -99,7 +100,7 @@ class ReadToEnd:
         last = await self._tail.last_position()
         if (
             last is not None and not is_first and not await self._is_proven()
-        ):  # who opens a partition asks for its stats anyway
+        ):  # opening a partition requests the stats anyway
             last = max(last, (await self._log.stats()).last or last)
         self._tail_watch.note(last)
         return last
@@ -130,7 +131,7 @@ class ReadToEnd:
 
     async def _read_up_to(self, last: Position | None, if_unknown: Position | None) -> None:
         fold = self._fold
-        if last is None:  # after a reload some brokers name the open ledger's entry −1
+        if last is None:  # after a reload of the topic some brokers name entry -1 of the open ledger
             last = if_unknown
         if last is None:
             stats = await self._log.stats()
@@ -142,7 +143,8 @@ class ReadToEnd:
             return
         if if_unknown is None and fold.last_position is None and fold.knows_next_offset:
             stats = await self._log.stats()
-            if stats.last is None:  # an emptied log may still name its last entry, which nobody can read any more
+            # A broker may still name the last entry of an emptied log, which nobody can read any more.
+            if stats.last is None:
                 await self._find_nothing_up_to(None, stats)
                 return
         self._go_back_to(last)
@@ -151,7 +153,8 @@ class ReadToEnd:
             return
         if await self._arrived(last, ARRIVAL_SECONDS):
             return
-        # Brokers before 3.3 name the last entry also if it is a marker, which readers are not given.
+        # Pulsar brokers before 3.3 may name one of Pulsar's own markers as the last entry, and readers do not get
+        # markers.
         behind = max(self._last_pulsar_marker or BEFORE_ALL, fold.reached or BEFORE_ALL)
         readable = await self._log.last_readable(last, behind)
         if readable is None or readable <= behind:

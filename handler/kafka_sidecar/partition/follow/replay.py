@@ -42,21 +42,21 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
-# The first piece; each further one is four times as long, as long as entries are small.
+# Entries of the first piece. Each further piece has four times as many, up to MOST_ENTRIES and PIECE_BYTES.
 FIRST_ENTRIES: Final = 16
 PIECE_BYTES: Final = 4 * 1024 * 1024
-# Of a log with producers of another cluster, however large: what was under way together with a batch that is hidden
-# there.
+# Entries that are read back for producers of another cluster, whatever their size. They hold the batches that were in
+# flight together with a batch which the other cluster hides.
 LEAST_REPLICATED_ENTRIES: Final = 64
-# Batches that can't be judged, ten megabytes of them: the window ends there.
+# The window ends at this many unjudged batches, some 10 MB of memory.
 MOST_UNJUDGED: Final = 20_000
 PARTS_UNJUDGED: Final = 256
-# Entries on their way at a time: where their size is not known, in pieces, and behind what was kept.
+# Flow permits of a reader: while the size of entries is unknown, for pieces of the window, and behind a snapshot.
 FIRST_PERMITS: Final = 4
 PIECE_PERMITS: Final = 100
 PERMITS: Final = 1_000
 MOST_ENTRIES: Final = 1_000
-# So much is not read where it need not be: half a minute of folding.
+# Entries behind a snapshot that are read only if there is no other way: folding them takes half a minute.
 TOO_FAR_ENTRIES: Final = 2_000_000
 
 
@@ -153,13 +153,15 @@ class Replay:
 
     def begin_again(self) -> None:
         """Of what was known before the partition's fold began nothing is left."""
-        self._going_on: Fold | None = None  # from what was kept; goes on after a lost connection
-        self._was_trimmed = False  # retention has taken what stood behind what was kept
-        self._left: Fold | None = None  # of all that is left behind that; goes on after a lost connection
-        self._has_read_left = False  # all of that, up to where the partition's fold began
-        # The first entry of that, a marker maybe, and its index
+        # Fold that continues from a snapshot; it continues after a lost connection too.
+        self._going_on: Fold | None = None
+        self._was_trimmed = False  # retention has removed entries behind the snapshot
+        # Fold of all entries left behind those removed; it continues after a lost connection too.
+        self._left: Fold | None = None
+        self._has_read_left = False  # all entries left are read, up to where the partition's fold began
+        # The first entry left in the log, perhaps one of Pulsar's own markers, and its index.
         self._left_behind: tuple[Position, int | None] | None = None
-        self._entries_left = self._max_entries  # of the window
+        self._entries_left = self._max_entries  # entries of the window that may still be read
         self._least_left = LEAST_REPLICATED_ENTRIES
         self._bytes_left = self._max_bytes
         self._has_begun_window = False
@@ -224,7 +226,8 @@ class Replay:
     async def _learn(self) -> None:
         if self._fold.last_position is None:
             await self._partition.read_to_end()
-        has_all = self._fold.has_all and not self._has_read_left  # else a value is still to be looked for
+        # If the entries left were read, a newer snapshot is still to be looked up.
+        has_all = self._fold.has_all and not self._has_read_left
         if has_all or self._has_window_alone or not await self._learn_more_than_the_window():
             self._has_window_alone = True
             await self._read_window()
@@ -279,7 +282,7 @@ class Replay:
             self._learn_snapshot(earlier)
             return True
         except NoEntryCame:
-            self._going_on = None  # the log may have been emptied meanwhile
+            self._going_on = None  # the log may have been emptied since the snapshot was found
             raise
         except IndexAlarm as alarm:
             self._going_on = None
@@ -291,12 +294,12 @@ class Replay:
         last = earlier.last_position
         assert last is not None
         try:
-            await self._read_to(last)  # the sidecar that stored it had read further
+            await self._read_to(last)  # the sidecar that stored the snapshot had read further than this one
             await self._read_on(earlier)
             return True
         except _TrimmedMeanwhile:
             stats = await self._log.stats()
-            if await self._goes_on_at_once(earlier):  # it was read meanwhile
+            if await self._goes_on_at_once(earlier):  # the partition's fold has read the missing entries meanwhile
                 return True
             self._was_trimmed, self._going_on = True, None
             self._snapshots.pass_over(is_gone=stats.first is not None and last < stats.first)
@@ -320,7 +323,7 @@ class Replay:
 
     def _learn_snapshot(self, earlier: Fold) -> None:
         self._fold.learn(earlier)
-        self._going_on = None  # it is used up
+        self._going_on = None  # `learn` has moved its contents into the partition's fold
         self._snapshots.has_learnt()
 
     async def _read_on(self, earlier: Fold) -> None:
@@ -328,15 +331,15 @@ class Replay:
         begin, reached = self._fold.replayed_from, earlier.last_position
         assert begin is not None
         assert reached is not None
-        # The entry that it has reached is read once more: its index has to be what is known.
-        # Where retention has taken that one, the first that is left has to go on from there.
+        # The last entry of the earlier fold is read again, and its index is compared with the known one. If retention
+        # has removed that entry, the first entry left must continue at its end offset.
         first = (await self._log.stats()).first
         if first is None:
             raise _TrimmedMeanwhile(f"{self._name} was emptied")
         if max(begin, reached) < first:
             raise _TrimmedMeanwhile(
                 f"{self._name} was trimmed up to {first}"
-            )  # what is left may be markers that no reader is given
+            )  # only Pulsar's own markers may be left, and a reader would wait for them in vain
         await self._fold_up_to(earlier, max(reached, first), begin, reached, PERMITS)
 
     async def _fold_all_that_is_left(self) -> bool:
@@ -360,7 +363,7 @@ class Replay:
         """
         first, end = (await self._log.stats()).first, self._fold.replayed_from
         if end is None or first is None or end <= first:
-            self._left = self._left_behind = None  # what was read of it is gone too
+            self._left = self._left_behind = None  # retention has also removed the entries that were read
             return
         left = self._left = self._left or self._new_fold(first)
         last = left.last_position
@@ -372,7 +375,8 @@ class Replay:
             place = first if last is None else max(last, first)
             await self._fold_up_to(left, place, end, place, PERMITS)
             if left.last_position is None:
-                await self._check_holds(left.replayed_from or first)  # else there are markers of Pulsar's alone
+                # If the entry is still there, only Pulsar's own markers are left.
+                await self._check_holds(left.replayed_from or first)
         except _TrimmedMeanwhile:
             self._left = None
             raise
@@ -416,7 +420,8 @@ class Replay:
             return True
         began, index = self._left_behind or (last, None)
         if self._has_read_left and last < began and index == earlier.next_offset:
-            return True  # all that is left began with a marker of Pulsar's, which may be gone since
+            # The entries left began with one of Pulsar's own markers, which retention may have removed since.
+            return True
         if not fold.begins_at_first or fold.has_all:
             return False
         if fold.begins_where_ends(earlier):
@@ -424,7 +429,8 @@ class Replay:
         seen_from = fold.seen_from
         if seen_from is None or earlier.next_offset > seen_from or not await self._begins_right_behind(earlier):
             return False
-        return fold.seen_from == seen_from  # the first entry of an empty log may have come while the broker was asked
+        # A different offset: the first entry of an empty log came during the request.
+        return fold.seen_from == seen_from
 
     async def _fold_snapshots(self, known: Extent | None = None) -> Fold | None:
         """Of the surest value that is of use, and began before what is `known`."""
@@ -441,7 +447,7 @@ class Replay:
                 return (await self._old_snapshot() or earlier) if is_far else earlier
             self._snapshots.pass_over(
                 is_gone=await self._has_lost_what_followed(kept, stats)
-            )  # if not, its topic was deleted
+            )  # if not, the snapshot belongs to a deleted topic of the same name
         return None
 
     async def _has_lost_what_followed(self, kept: KnownProducers, stats: LogStats) -> bool:
@@ -452,7 +458,7 @@ class Replay:
             or kept.next_offset >= self._fold.next_offset
         ):
             return False
-        last_index = await self._log.index_property()  # another topic may have the name by now
+        last_index = await self._log.index_property()  # the topic may have been recreated under this name
         return last_index is not None and kept.next_offset <= last_index
 
     def _fold_of(self, kept: KnownProducers) -> Fold:
@@ -469,7 +475,8 @@ class Replay:
         if fold.knows_next_offset and not is_replicated and await self._snapshots.tells_all():
             await self._read_window()
             if not len(fold.producers):
-                kept = await self._snapshots.look_up()  # a sidecar that had a mark before may have kept more
+                # A sidecar that put a mark before may have stored a newer snapshot.
+                kept = await self._snapshots.look_up()
                 stats, begin = await self._log.stats(), fold.replayed_from
                 if kept is None or begin is None:
                     raise Unavailable(f"the snapshot of {self._name} was deleted while it was looked at")
@@ -509,7 +516,7 @@ class Replay:
                 earlier, begin, end, begin, self._permits, PIECE_BYTES if entries > 1 else None
             )
             if begin == stats.first and not earlier.knows_next_offset:
-                await self._end_the_past(stats)  # there are markers of Pulsar's alone
+                await self._end_the_past(stats)  # the piece holds only Pulsar's own markers
             else:
                 fold.learn(earlier)
         except _PieceTooLarge:
@@ -545,7 +552,7 @@ class Replay:
         size = taken = 0
         last = self._fold.last_position
         assert last is not None
-        stop = max(min(end, last), reached)  # what stands at `end` may be still to come
+        stop = max(min(end, last), reached)  # no entry may have been written at `end` yet
         async with aclosing(raw_entries_from(self._log, begin, permits)) as entries:
             async for entry in entries:
                 position = entry.position
@@ -559,10 +566,11 @@ class Replay:
                     self._take(entry, earlier)
                     is_counted = earlier is self._left and not taken % (
                         MOST_UNJUDGED // PARTS_UNJUDGED + 1
-                    )  # counting takes a while
+                    )  # counting the unjudged batches takes a while, so it is not done for every entry
                     taken += 1
                     if is_counted and earlier.producers.unjudged > MOST_UNJUDGED:
-                        earlier.end_of_the_past(is_whole=False)  # a value that is found later can't judge them
+                        # Too many unjudged batches to remember: a snapshot found later can no longer judge them.
+                        earlier.end_of_the_past(is_whole=False)
                 if position >= stop:
                     break
         if (
@@ -625,7 +633,8 @@ class Replay:
     def _fold_one(self, entry: RawEntry, earlier: Fold) -> None:
         position = entry.position
         if earlier.last_position is not None and position <= earlier.last_position:
-            earlier.check_again(position, index_of(entry))  # the last one that was kept, or a rewind of the dispatcher
+            # The last entry of the snapshot, or one that the broker's dispatcher delivers again after a rewind.
+            earlier.check_again(position, index_of(entry))
             return
         if stands_before_indexes(entry, earlier):
             return
@@ -633,7 +642,7 @@ class Replay:
         try:
             content = self._contents.read_headers(entry)
             if earlier.knows_next_offset and last_index - content.offset_count + 1 < earlier.next_offset:
-                content = self._contents.read(entry)  # its headers may say more than is in it
+                content = self._contents.read(entry)  # the headers of its batches may claim more records than it holds
             earlier.check_count(position, last_index, content)
         except EntryUnreadable as error:
             earlier.unreadable(position, last_index, error, permits_of(entry))
@@ -663,7 +672,7 @@ def has_read_on(fold: Fold, earlier: Fold, last: Position, stats: LogStats) -> b
         before = stats.entry_before(begin)
         is_gone = (
             before is None or stats.first is None or before < stats.first
-        )  # else that is of another topic with this name
+        )  # otherwise there are entries between the two, and the snapshot belongs to another topic of this name
         return is_gone and fold.begins_where_ends(earlier)
     has_folded = fold.last_position is not None and fold.last_position >= last
     return has_folded and earlier.next_offset <= fold.next_offset and fold.end_of(last) in (None, earlier.next_offset)

@@ -41,14 +41,16 @@ class TailGap:
         self._log = log_
         self._fold = fold
         self._partition = partition
-        self._held: tuple[Position, int] | None = None  # the entry behind the gap, and its first offset
-        self._passes: tuple[Position, int] | None = None  # one that was held, and may be folded
+        # Position and base offset of the first entry behind the missing offsets.
+        self._held: tuple[Position, int] | None = None
+        self._passes: tuple[Position, int] | None = None  # an entry that was held back, and may be folded now
         self._task = SupervisedTask("tail_gap", name, self._ask, on_final=partition.end_for)
 
     def holds(self, position: Position, base_offset: int) -> bool:
         """Whether an entry may not be folded yet. It comes again, when it may."""
         if self._held is not None and position > self._held[0]:
-            return True  # for the same gap, whatever it says of itself
+            # An earlier entry is held back, and this one stands behind the same gap, whatever its base offset.
+            return True
         if not self._fold.is_gap(position, base_offset) or (position, base_offset) == self._passes:
             return False
         if self._held is None:

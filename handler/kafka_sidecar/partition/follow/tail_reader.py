@@ -24,12 +24,13 @@ from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents
 
 PERMITS: Final = 1_000  # Pulsar's receiverQueueSize
-# Enough for the first of others' entries, after which there are more. Own entries use them up, if they come again, and
-# then it is over with reading.
+# Flow permits while only this sidecar writes: enough for the first entries of another writer, after which more are
+# granted. If the broker delivers the sidecar's own entries again, they use up the permits, and reading pauses.
 QUIET_PERMITS: Final = 16
-# So long after the last receipt others' entries are looked for; a broker hands out a new one after 10 ms itself.
+# The tail reader looks for entries of other writers this long after the last receipt. A broker dispatches a new entry
+# after 10 ms itself (managedLedgerNewEntriesCheckDelayInMillis).
 QUIET_SECONDS: Final = 0.01
-# After a question that went down with its connection: the reader is opened again in about as much.
+# Pause before a request that was lost with its connection is repeated. The reader is reopened in about this time.
 ASK_AGAIN_SECONDS: Final = 0.05
 
 
@@ -71,14 +72,14 @@ class TailReader(ConsumerEvents):
         self._ended: asyncio.Future[PulsarError] | None = None
         self._opened = asyncio.Event()
         self._first_came = asyncio.Event()
-        self._permits = 0  # granted and not used
+        self._permits = 0  # flow permits that are granted and not used
         self._quiet_timer: asyncio.TimerHandle | None = None
         self._holders = 0
         self.wanted_at = 0.0
         self.openings = 0
-        self.brought = 0  # entries, since it was opened
-        self.delays = 0  # how often entries had to wait in this process
-        self.begins_at: Position | None = None  # the place from which it was opened
+        self.brought = 0  # entries received since the reader was opened
+        self.delays = 0  # how often received entries had to wait in this process (see `LargeEntries`)
+        self.begins_at: Position | None = None  # position from which the reader was opened
 
     @property
     def running(self) -> bool:
@@ -128,9 +129,9 @@ class TailReader(ConsumerEvents):
             self._opened.set()
             self._task.backoff.reset()
             reason = await ended
-            raise reason  # the task waits a moment, then begins here again
+            raise reason  # SupervisedTask calls `_read` again after a pause
         finally:
-            if self._ended is ended:  # else another has begun since this one was stopped
+            if self._ended is ended:  # otherwise a newer `_read` has begun since this one was stopped
                 self._let_go()
 
     @contextmanager
@@ -162,7 +163,8 @@ class TailReader(ConsumerEvents):
             except Unavailable:
                 await asyncio.sleep(ASK_AGAIN_SECONDS)
                 continue
-            if reader is self._reader:  # what another has brought says nothing of this one
+            # If the reader was reopened meanwhile, `brought` no longer tells anything of the one that answered.
+            if reader is self._reader:
                 return last
 
     async def named_last(self) -> Position | None:
@@ -182,7 +184,7 @@ class TailReader(ConsumerEvents):
     def read_on(self) -> None:
         """Read what comes next: receipts do not tell it."""
         if self._reader is None:
-            return  # it begins to read when it is open
+            return  # the permits are granted when the reader is open
         if self._permits <= 0:
             folded = self._partition.last_but_one()
             if folded is not None:
@@ -212,7 +214,7 @@ class TailReader(ConsumerEvents):
     # --- from the reader
 
     def on_entry(self, entry: RawEntry) -> None:
-        cost = self._partition.on_tail_entry(entry)  # which may come back here for more permits
+        cost = self._partition.on_tail_entry(entry)  # `on_tail_entry` may call `read_on`, which grants more permits
         self._permits -= cost
         if not self.brought:
             self._first_came.set()

@@ -24,12 +24,14 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
-# A broker hands an entry out within 10 ms, a slow one within a second.
+# Silence of the tail reader after which the broker is checked for missed entries. A broker dispatches an entry within
+# 10 ms, a slow one within 1 s.
 PATIENCE_SECONDS: Final = 5.0
-# Each look in vain doubles the patience: a log may hold nothing that readers are given.
+# Each check in vain doubles the time to the next one, up to this limit: a log may hold only entries that readers do not
+# get.
 LONGEST_PATIENCE_SECONDS: Final = 60.0
-# A reader that names the right end, and hands out nothing for so long, is opened again all the same. Each time that
-# this happens doubles it, up to ten minutes. An entry that comes resets it.
+# A reader that names the right last entry, but gets no entries for this long, is reopened all the same. Each reopening
+# doubles the time, up to 10 minutes. An entry that arrives resets it.
 LONGEST_SILENCE_SECONDS: Final = 60.0
 MOST_SILENCE_SECONDS: Final = 600.0
 
@@ -41,9 +43,11 @@ class TailWatch:
         self._fold = fold
         self._tail = tail
         self._known: Position | None = None
-        self._looked_to = BEFORE_ALL  # up to there is nothing that readers are given, behind what is folded
-        self._seen = (0, 0, 0)  # how far the tail reader had come at the last tick
-        self._came_at = self._asked_at = -math.inf  # when it had come further, and when the broker was asked
+        # From the last folded entry up to this position, the log holds nothing that readers get.
+        self._looked_to = BEFORE_ALL
+        self._seen = (0, 0, 0)  # the tail reader's counters at the last tick: openings, entries, delays
+        # Loop time of the tail reader's last progress, and of the last check at the broker.
+        self._came_at = self._asked_at = -math.inf
         self._is_silent_for = 0.0
         self._longest_silence = LONGEST_SILENCE_SECONDS
         self._patience = PATIENCE_SECONDS
@@ -79,7 +83,7 @@ class TailWatch:
         return self._known is not None and self._known > max(self._fold.reached or BEFORE_ALL, self._looked_to)
 
     async def _look_once(self) -> None:
-        with contextlib.suppress(PulsarError):  # the next look asks again
+        with contextlib.suppress(PulsarError):  # the next check repeats the request
             await self._ask()
 
     async def _ask(self) -> None:
@@ -93,8 +97,8 @@ class TailWatch:
             if self._come_to() != come_to:
                 return
             if named is not None and named >= readable:
-                # The broker is slow. Or nothing was written since it has forgotten the reader, which names an old entry
-                # before long.
+                # Either the broker is slow, or it has forgotten the reader and nothing was written since. In the second
+                # case the reader names an outdated last entry as soon as something is written.
                 self._patience = PATIENCE_SECONDS
                 if self._is_silent_for < self._longest_silence:
                     return

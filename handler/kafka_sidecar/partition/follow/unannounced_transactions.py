@@ -21,7 +21,7 @@ from kafka_sidecar.wire.records import CONTROL, TRANSACTIONAL
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
-# Of batches in transactions, and of markers.
+# The attribute bits of transactional batches and of markers.
 _OF_TRANSACTIONS: Final = TRANSACTIONAL | CONTROL
 _BATCHES: Final = (TRANSACTIONAL,)
 _ANY: Final = (TRANSACTIONAL, CONTROL, TRANSACTIONAL | CONTROL)
@@ -44,8 +44,8 @@ class UnannouncedTransactions:
         else:
             begin = none_up_to if known_from is None else known_from
             is_before_all_known = begin is not None and position <= begin
-        # A sidecar does not announce a transaction that ends here before it has written a batch: then the marker stands
-        # alone.
+        # A sidecar does not announce a transaction that ends before it has written a batch to this partition: then the
+        # marker stands alone.
         parts = _ANY if content.is_foreign else _BATCHES
         return is_before_all_known and any(
             [header.attributes & _OF_TRANSACTIONS in parts for header, _ in content.batches]

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 from kafka_sidecar.pulsar.entry import Position
 
-# By which of these it has, an entry says how it is judged: as one batch, or batch by batch. Sidecars of 0.1 do not know
-# the second.
+# The property that an entry has tells how it is judged: `basis` as one batch, `bases` batch by batch. Sidecars of
+# release 0.1 do not know `bases`.
 BASIS_PROPERTY: Final = b"basis"
 BASES_PROPERTY: Final = b"bases"
-# Of an entry that was sent before: its first try may have landed.
+# The property of an entry that is sent again: its first attempt may have been stored.
 AGAIN_PROPERTY: Final = b"again"
 
 
@@ -31,13 +31,13 @@ class KnownProducer(NamedTuple):
     last_sequence: int
 
 
-# Of a batch that belongs to none, and of one whose writer gave it no number.
+# The transaction number of a batch outside transactions, and of a batch to which its writer gave no number.
 NO_TRANSACTION: Final = -1
-# Of a producer that was not known, and of a batch that has none.
+# Stands for a producer that the writer did not know, and for a batch without a producer id.
 UNKNOWN_PRODUCER: Final = KnownProducer(-1, -1)
 
 
-_LEAST: Final = -2  # any sequence, and any place of the past
+_LEAST: Final = -2  # the least valid number: ANY_SEQUENCE, or a coordinate of THE_PAST
 _INT16: Final = 2**15
 _INT32: Final = 2**31
 _INT64: Final = 2**63
@@ -51,7 +51,7 @@ class Basis(NamedTuple):
 
     folded_to: Position
     producers: Sequence[KnownProducer] = (UNKNOWN_PRODUCER,)
-    transactions: Sequence[int] = ()  # the number of each batch's, where any of them has one
+    transactions: Sequence[int] = ()  # transaction number of each batch; empty if no batch has one
 
     def encode(self) -> bytes:
         known = [b" %d %d" % producer for producer in self.producers]

@@ -19,7 +19,7 @@ from kafka_sidecar.partition.log.errors import error_code
 from kafka_sidecar.partition.write.append import Append, expire, pass_on
 from kafka_sidecar.wire.error_code import ErrorCode
 
-# What is in flight may be given up without a word.
+# Batches in flight may be given up without a notification, so the log is checked after 1 s at the latest.
 NEWS_SECONDS: Final = 1.0
 
 
@@ -44,11 +44,12 @@ class HeldAppends:
 
     def __init__(self, name: str, appender: AppenderForHeld) -> None:
         self._appender = appender
-        self.appends: dict[int, list[tuple[int, Append]]] = {}  # by producer, each with the round it came in
+        # By producer id; each append with the release round in which it came.
+        self.appends: dict[int, list[tuple[int, Append]]] = {}
         self._round = 0
         self._wants_the_past = False
-        self._for_others: set[int] = set()  # producers
-        self._news = asyncio.Event()  # something has come, or is over
+        self._for_others: set[int] = set()  # producer ids
+        self._news = asyncio.Event()  # an append has come, or a batch is no longer in flight
         self._task = SupervisedTask("held_appends", name, self._release)
 
     def __len__(self) -> int:
@@ -106,7 +107,8 @@ class HeldAppends:
     def expire(self, now: float) -> None:
         for producer_id, appends in list(self.appends.items()):
             kept, late = expire([append for _, append in appends], now)
-            del appends[len(kept) :]  # with one that is refused go all behind it, so the beginning is left
+            # expire() also refuses every later append of the same producer, so the first ones are left
+            del appends[len(kept) :]
             if not appends:
                 del self.appends[producer_id]
                 self._news.set()

@@ -19,9 +19,10 @@ from kafka_sidecar.partition.write.append import Append, expire
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.records import NO_PRODUCER_ID, all_batches, read_header, split_batches
 
-# The basis grows by so much with each batch: two numbers of 32 bits and less, and one of 64, in decimal.
+# Each batch adds up to 42 bytes to the basis property of its entry: two decimal numbers of at most 32 bits and one of
+# 64 bits.
 BASIS_BYTES: Final = 42
-# CommandSend.num_messages is an int32.
+# CommandSend.num_messages, which holds the number of offsets of an entry, is an int32.
 MAX_OFFSETS: Final = 2**31 - 1
 
 
@@ -64,8 +65,8 @@ class EntryInFlight:
                 append.data = b""
             self.encoded = None
             self.log_append_time = False
-        self.basis: tuple[bytes, bytes] | None = None  # the property, as it was sent last
-        self.sent_at = 0.0  # 0 while no answer of the broker is awaited
+        self.basis: tuple[bytes, bytes] | None = None  # the basis property of the last SEND, as key and value
+        self.sent_at = 0.0  # time of the SEND; 0 while no receipt is awaited
         self.was_sent = False
         self.sent_again = False
 
@@ -87,7 +88,8 @@ class BatchesInFlight:
     def __init__(self) -> None:
         self.entries: dict[int, EntryInFlight] = {}  # by writer sequence, in order
         self.waiting: deque[Append] = deque()
-        self._by_producer: dict[int, deque[Append]] = {}  # what is in entries, then what waits
+        # By producer id: first the batches in entries, then those that wait.
+        self._by_producer: dict[int, deque[Append]] = {}
         self._next_writer_sequence = 0
 
     def __len__(self) -> int:
@@ -264,7 +266,7 @@ class BatchesInFlight:
         """
         if not any(entry.was_sent and writer_sequence <= reached for writer_sequence, entry in self.entries.items()):
             return
-        self.take_apart()  # else a batch would be numbered again with those that share its entry
+        self.take_apart()  # else the batches that share an entry with an overtaken one would get new sequences too
         producers: set[int] = set()
         for writer_sequence, entry in list(self.entries.items()):
             producer_id = _producer_of(entry)

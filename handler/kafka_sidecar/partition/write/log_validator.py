@@ -17,14 +17,14 @@ from kafka_sidecar.partition.log.opened_batch import RecordsTooLarge, open_batch
 from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.records import CODEC_MASK, NO_TIMESTAMP, BatchMalformed, read_header
 
-# Those that stand in the text; all stand in the response.
+# The error message lists the first three record errors, as Kafka's does; the response lists all of them (KIP-467).
 _TOLD_IN_TEXT: Final = 3
 
 
 class RecordError(NamedTuple):
     """A record that can't be taken (KIP-467)."""
 
-    number: int  # in its batch
+    number: int  # the record's index in its batch
     message: str
 
 

@@ -30,7 +30,8 @@ def precheck(producers: ProducerTable, in_flight: BatchesInFlight, batch: BatchS
         return ACCEPTED if batch.first == 0 else OUT_OF_ORDER
     if is_next_sequence(last.last_sequence, batch.first):
         return ACCEPTED
-    # Not the next one: a batch the fold knows, or a sequence with a hole before it.
+    # The sequence does not follow the last one in flight: either the fold knows the batch, or sequences are missing
+    # before it.
     known = producers.precheck(batch, has_all=has_all)
     return known if known.duplicate or known is UNJUDGED else OUT_OF_ORDER
 

@@ -37,24 +37,27 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
-# A SEND that has no answer for so long will not get one: brokers drop SENDs of producers they do not
-# know (2.9 to 2.11) and during bundle transfers.
+# Brokers drop SENDs of producers that they do not know (Pulsar 2.9 to 2.11) and SENDs during bundle transfers. A SEND
+# without a receipt after 10 s will not get one.
 ANSWER_SECONDS: Final = 10.0
-# Producers retry for two minutes (delivery.timeout.ms); a broker that is back is found within a second.
+# Kafka producers retry for two minutes (delivery.timeout.ms). With 1 s between attempts at most, the sidecar soon finds
+# a broker that is back.
 MAX_DELAY: Final = 1.0
-# A batch that comes while fewer entries are in flight is sent at once: twice what one Kafka producer has in flight.
-# Others wait for a receipt and share the next entry. A hundred producers of small batches then cost the broker half and
-# the sidecar two thirds; ten of them lose nothing (ADR 13).
+# While fewer than 10 entries are in flight, a batch is sent at once, in an entry of its own. 10 is twice what one Kafka
+# producer has in flight. Further batches wait for a receipt and share the next entry. With 100 producers of small
+# batches, shared entries cost the broker half and the sidecar two thirds of the work; with 10 producers they cost no
+# throughput (ADR 13).
 MAX_ENTRIES_IN_FLIGHT: Final = 10
-# Of an entry of several. Readers of old data get an entry as a whole.
+# Limit for an entry of several batches. A reader of old data gets the whole entry, even for one of its batches.
 MAX_ENTRY_BYTES: Final = 256 * 1024
-# No batch waits for longer, nearly: where receipts are slow, more entries are in flight.
+# A batch waits for about 5 ms at most: where receipts take longer, more than 10 entries are in flight.
 MAX_WAIT_SECONDS: Final = 0.005
 _AS_IT_IS: Final = KAFKA.fields
 _AGAIN: Final = MessageMetadata(properties=[KeyValue(key=AGAIN_PROPERTY, value=b"")]).SerializePartialToString()
-# MessageMetadata of an entry: producer name, times, three properties. 160 bytes with the longest of each.
+# Room for the MessageMetadata of an entry: producer name, times, three properties. With the longest of each it has 160
+# bytes.
 METADATA_ALLOWANCE: Final = 256
-# While there is no producer: what its broker takes at most (maxMessageSize) is known when it opens.
+# No size limit while no Pulsar producer is open: the broker's maxMessageSize is known only when one opens.
 UNKNOWN_SIZE: Final = sys.maxsize
 
 
@@ -111,8 +114,8 @@ class Sender:
         self._ended: asyncio.Future[PulsarError] | None = None
         self.max_batch_size = UNKNOWN_SIZE
         self.used_at = self.made_at = self._loop.time()
-        self.heard_at = 0.0  # when the last receipt came
-        self.took_at = 0.0  # when the last one came that says where its entry stands
+        self.heard_at = 0.0  # time of the last receipt
+        self.took_at = 0.0  # time of the last receipt with a position; receipts of deduplicated entries have none
 
     def begin(self, append: Append, now: float) -> None:
         """The batch is on its way: in an entry of its own, or in one with all that wait."""
@@ -147,7 +150,7 @@ class Sender:
         self._wait_timer = None
         is_due = (
             self._loop.time() >= self._waiting_since + MAX_WAIT_SECONDS / 2
-        )  # else what it was set for has left already
+        )  # else the batches for which the timer was set have left already
         self.send_others(sys.maxsize if is_due else MAX_ENTRIES_IN_FLIGHT)
 
     def send_others(self, max_entries: int = MAX_ENTRIES_IN_FLIGHT) -> None:
@@ -158,7 +161,8 @@ class Sender:
             self._send_waiting(self._loop.time(), max_entries)
         except Exception:
             note_failure()
-            self.lose(Unavailable("the sidecar failed at a SEND"))  # reading shows what has landed
+            # The next producer reads the log to see which entries were stored.
+            self.lose(Unavailable("the sidecar failed at a SEND"))
 
     def _send(self, writer_sequence: int, entry: EntryInFlight, now: float) -> None:
         assert self.writer is not None
@@ -185,7 +189,8 @@ class Sender:
             known = self._fold.basis(entry.appends[0].producer_id)
             if known is not None:
                 return BASIS_PROPERTY, known
-        batches = (append.sequence for append in entry.appends if append.has_producer)  # most folds look at none
+        # A generator, because most folds do not need the batches.
+        batches = (append.sequence for append in entry.appends if append.has_producer)
         known_producers = [self._known_producer(append) for append in entry.appends]
         basis = self._fold.basis_with(batches, known_producers, entry.transactions)
         return BASIS_PROPERTY if is_alone else BASES_PROPERTY, basis
@@ -209,11 +214,11 @@ class Sender:
                 await self._open()
                 opened_at = self._loop.time()
                 reason = await ended
-                if self.took_at >= opened_at:  # else a broker that takes nothing would be asked without a pause
+                if self.took_at >= opened_at:  # else a broker that stores nothing would be retried without a pause
                     self._task.backoff.reset()
-                raise reason  # the task waits a moment, then begins here again
+                raise reason  # the supervised task pauses, then runs _write again
             finally:
-                if self._ended is ended:  # else another has begun since this one was closed
+                if self._ended is ended:  # else a newer run of _write owns the producer: this one was closed before
                     self._let_go()
 
     async def _open(self) -> None:
@@ -258,13 +263,14 @@ class Sender:
 
     def lose(self, reason: PulsarError) -> None:
         """The producer is of no use any more: another one sends again what is in flight."""
-        self._let_go()  # at once: an append that comes before the task wakes up must wait for the next writer
+        self._let_go()  # at once: an append that comes before the task wakes up must wait for the next producer
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(reason)
 
     def give_up_silent(self, now: float) -> None:
         """End a connection on which a SEND is not answered."""
-        if self.writer is None or now - self.heard_at <= ANSWER_SECONDS:  # a slow link is not a silent one
+        # Receipts still arrive: the link is slow, but the broker answers.
+        if self.writer is None or now - self.heard_at <= ANSWER_SECONDS:
             return
         if any(
             entry.sent_at > 0 and now - entry.sent_at > ANSWER_SECONDS for entry in self._in_flight.entries.values()

@@ -26,7 +26,8 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
-# What a batch takes while it is looked into: it unfolds to so much, and its records are objects and an entry as well.
+# Memory reserved for the validation of one batch: up to 16 MiB of decompressed data, its records as Python objects, and
+# the new entry.
 MOST_BYTES: Final = 4 * MAX_BYTES
 
 
@@ -78,7 +79,7 @@ class Validation:
             while self.waiting:
                 append = self.waiting[0]
                 await self._look_into(append)
-                if self.waiting and self.waiting[0] is append:  # else it was refused meanwhile
+                if self.waiting and self.waiting[0] is append:  # else the append was refused meanwhile
                     self.waiting.popleft()
                     self._go_on(append)
         finally:

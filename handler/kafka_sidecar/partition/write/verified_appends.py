@@ -26,17 +26,19 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
-# Of producers that write transactions to one partition; each has one at a time.
+# Limit for the producers of a partition whose transaction is remembered. Each producer has one transaction at a time.
 MAX_KNOWN: Final = 10_000
 
-# A coordinator that is elsewhere, and has just moved, is found within this.
+# Long enough to find a transaction coordinator that has just moved to another sidecar.
 VERIFY_SECONDS: Final = 10.0
 
 
 class Verification(NamedTuple):
-    ask: Callable[[], Awaitable[int | ErrorCode]]  # the number of the transaction that is ongoing, or why there is none
-    # Each transaction has an epoch of its own (KIP-890). Otherwise what is known is good while the producer waits for
-    # an answer, and the next batch may be of the next transaction, of whose beginning nothing was heard here.
+    # Asks the coordinator for the number of the ongoing transaction; an error code where there is none.
+    ask: Callable[[], Awaitable[int | ErrorCode]]
+    # True where each transaction has its own epoch (KIP-890): then one verification holds for the whole epoch.
+    # Otherwise it holds only while the producer has a batch in flight. The next batch may belong to a new transaction,
+    # and this sidecar may not know that it has begun.
     once_an_epoch: bool
 
 
@@ -68,9 +70,10 @@ class VerifiedAppends:
         self._fold = fold
         self._transactions = transactions
         self._partition = partition
-        self._known: OrderedDict[int, _Known] = OrderedDict()  # by producer id
-        self._waiting: dict[int, list[tuple[Append, Verification]]] = {}  # likewise, while its coordinator is asked
-        self._tasks: dict[asyncio.Task[None], None] = {}  # in order
+        self._known: OrderedDict[int, _Known] = OrderedDict()  # verified transactions, by producer id
+        # Batches whose transaction is being verified with the coordinator, by producer id.
+        self._waiting: dict[int, list[tuple[Append, Verification]]] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in the order in which they were started
         self._is_announced = False
 
     def append(self, append: Append, verify: Verification) -> None:
@@ -138,7 +141,7 @@ class VerifiedAppends:
         if append.epoch == epoch and append.producer_id not in self._waiting:
             append.transaction = number
             self._partition.append(append)
-        else:  # its producer has begun again meanwhile
+        else:  # the producer has begun a new epoch meanwhile
             self.append(append, verify)
 
     async def _announce(self) -> None:
@@ -146,14 +149,15 @@ class VerifiedAppends:
             behind = self._fold.reached or NOTHING_WRITTEN
             await self._log.begin_transactions(behind)
             self._is_announced = True
-            if self._transactions.known_from is None:  # another sidecar may have announced an earlier place meanwhile
+            # Another sidecar may have announced an earlier start of transactions meanwhile.
+            if self._transactions.known_from is None:
                 self._transactions.known_from = min(behind, self._partition.no_transactions_up_to or behind)
 
     def tick(self, now: float) -> None:
         """Once a second: what has waited too long is refused."""
         for waiting in list(self._waiting.values()):
             kept, _ = expire([append for append, _ in waiting], now)
-            del waiting[len(kept) :]  # all are of one producer, so the beginning is left
+            del waiting[len(kept) :]  # all appends are of one producer, so expire() keeps the first ones
 
     def refuse_of(self, producer_id: int, error: ErrorCode) -> None:
         """Refuse what a producer sent behind a batch that is refused for a moment. The coordinator is still asked, for

@@ -22,9 +22,9 @@ from kafka_sidecar.pipelines.archive.layout import (
     united,
 )
 
-# Of which a directory is renamed wholly or not at all.
+# URI schemes of file systems that rename a directory atomically.
 ATOMIC: Final = frozenset(("file", "hdfs", "viewfs", "abfs", "abfss"))
-WRITTEN: Final = "_SUCCESS"  # Spark's own, when all files of a job are there
+WRITTEN: Final = "_SUCCESS"  # Spark writes this file when all files of a job are stored
 
 
 class ArchiveFiles:
@@ -103,7 +103,8 @@ class ArchiveFiles:
         self._put(f"{staged}/{OFFSETS}", encode(united(self.contents(one) for one in batches)))
         self._check_written(staged)
         self._put(f"{staged}/{INTENT}.new", "\n".join(one.directory for one in batches))
-        self._rename(f"{staged}/{INTENT}.new", f"{staged}/{INTENT}")  # there wholly or not at all
+        # Atomic: the intent file is never there with half of its content.
+        self._rename(f"{staged}/{INTENT}.new", f"{staged}/{INTENT}")
         self.recover()
         return whole
 
@@ -154,7 +155,7 @@ class ArchiveFiles:
             raise CommandFailed(f"{self.place}/{name} can't be deleted")
 
     def _rename(self, name: str, to: str) -> None:
-        # A rename onto a directory would move into it.
+        # Hadoop's rename onto an existing directory would move the source into it.
         if self._exists(to) or not self._fs.rename(self._at(name), self._at(to)):
             raise CommandFailed(f"{self.place}/{to} is there already: does another run write to this archive?")
 

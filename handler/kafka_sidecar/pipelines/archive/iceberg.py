@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_sidecar.pipelines.archive.layout import Contents, decode, encode
 
-# In the summary of each snapshot that appends; and of the table, because snapshots expire.
+# How far the archive is: in the summary of each snapshot that appends, and in a table property as well, because
+# snapshots expire.
 OFFSETS: Final = "kafka-sidecar.offsets"
 _SCHEMA: Final = (
     "topic string, partition int, offset bigint, timestamp timestamp, timestamp_type string, key binary, value binary,"
@@ -51,8 +52,8 @@ class IcebergTable:
         self._tell(archived)
 
     def _tell(self, archived: Contents) -> None:
-        # As hexadecimal digits: Spark hides values in which it finds "password" or "token", and a topic may be named
-        # so.
+        # Hexadecimal, because Spark redacts values that contain "password" or "token", and a topic's name may contain
+        # them.
         self._spark.sql(
             f"ALTER TABLE {self._table} SET TBLPROPERTIES ('{OFFSETS}' = '{encode(archived).encode().hex()}')"
         )

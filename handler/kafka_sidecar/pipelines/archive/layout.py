@@ -26,7 +26,7 @@ INTENT: Final = "_intent.json"
 _BATCH: Final = re.compile(r"batch=(\d{10})(?:-(\d{10}))?")
 FORMAT: Final = 1
 
-Ranges = dict[Partition, tuple[int, int]]  # of offsets: the first, and the one behind the last
+Ranges = dict[Partition, tuple[int, int]]  # by partition: the first offset, and the offset behind the last
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Contents:
     """Of a batch, or of all."""
 
     ranges: Ranges
-    ids: Mapping[str, str]  # of topics, as their cluster gave them; none where it gives none (before Kafka 2.8)
+    ids: Mapping[str, str]  # topic ids by topic; clusters before Kafka 2.8 have none
 
 
 class BatchRange(NamedTuple):

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 CLIENT_ID: Final = "kafka-sidecar-replay"
-# Large enough for compression, and below what any topic takes.
+# Large enough to compress well, and below the max.message.bytes of practically every topic (by default 1 MiB).
 BATCH_BYTES: Final = 262_144
-RECORD_BYTES: Final = 64  # what a record takes beside its content, at most
-# Times of long ago would have a topic with a retention emptied as soon as it is written.
+RECORD_BYTES: Final = 64  # upper bound for the size of a record beside its key, value and headers
+# Replayed records have old timestamps: a retention would delete them as soon as they are written.
 NEW_TOPIC: Final = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 
 
@@ -86,7 +86,8 @@ class Replay:
     spark: SparkSession
     options: ReplayOptions
     say: Callable[[str], None]
-    wanted: dict[Partition, int] = field(default_factory=dict)  # the offset behind the last one in the archive
+    # By partition: the offset behind the last record in the archive.
+    wanted: dict[Partition, int] = field(default_factory=dict)
     progress: dict[Partition, Progress] = field(default_factory=dict)
     records: int = 0
     problems: dict[Partition, str] = field(default_factory=dict)

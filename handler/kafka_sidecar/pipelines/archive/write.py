@@ -30,7 +30,7 @@ from kafka_sidecar.pipelines.archive.layout import Contents, Ranges, next_ranges
 
 CLIENT_ID: Final = "kafka-sidecar-archive"
 REST_SECONDS: Final = 2.0
-# A continuous archive puts batches together when there are so many new ones, and nothing else is to be done.
+# A continuous archive compacts when it has 50 new batches or more and there is nothing to archive.
 COMPACT_EACH: Final = 50
 
 
@@ -39,8 +39,8 @@ class ArchiveOptions:
     source: Cluster
     topics: tuple[str, ...]
     exclude: tuple[str, ...] = ()
-    path: str = ""  # of files
-    table: str = ""  # of Iceberg
+    path: str = ""  # directory of an archive in Parquet files
+    table: str = ""  # name of an archive's Iceberg table
     batch_records: int = 5_000_000
     compact_bytes: int = 0
     continuous: bool = False
@@ -139,7 +139,7 @@ class Source(NamedTuple):
 
     firsts: dict[Partition, int]
     ends: dict[Partition, int]
-    ids: dict[str, str]  # of topics; empty texts where the cluster has none
+    ids: dict[str, str]  # topic ids by topic; empty where the cluster has none (before Kafka 2.8)
 
 
 async def look(source: Cluster, topics: Iterable[str], exclude: Iterable[str] = ()) -> Source:

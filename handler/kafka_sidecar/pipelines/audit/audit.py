@@ -25,7 +25,7 @@ from kafka_sidecar.pipelines.audit.report import bars, page, result_rows
 from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.copying.offset_runs import Translation
 
-# In the report; the Parquet files have all.
+# Limit for the rows of a table in the report; the Parquet files have all rows.
 MOST_LISTED: Final = 200
 _PARTITIONS: Final = (
     "topic",
@@ -52,8 +52,8 @@ class RecordSource:
     cluster: Cluster | None = None
     path: str = ""
     table: str = ""
-    prefix: str = ""  # of the topics' names there
-    mirror: MirrorName | None = None  # that has copied them there
+    prefix: str = ""  # prefix that topic names have in this source
+    mirror: MirrorName | None = None  # the mirror or replay that copied the records to this source
 
     def __str__(self) -> str:
         place = self.path or self.table if self.cluster is None else self.cluster.bootstrap
@@ -84,16 +84,16 @@ class Audit:
     spark: SparkSession
     options: AuditOptions
     say: Callable[[str], None]
-    facts: list[str] = field(default_factory=list)  # what was looked at
+    facts: list[str] = field(default_factory=list)  # the report's statements on which records were read and compared
     findings: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # what is no fault
+    notes: list[str] = field(default_factory=list)  # the report's remarks that are no fault
     records: int = 0
     different: int | None = None
 
     def run(self) -> None:
         verified = self._verified()
         causes = read_causes(verified) if verified else {}
-        # First: what was copied until now is in what is read from now on, on both sides.
+        # The record of copied offsets is read before the records: so every record that it names is read on both sides.
         copied = self._copied(self.options.against)
         rows = self._rows(self.options.source, self.options.topics).persist()
         records = measure.measured(rows).persist()
@@ -159,9 +159,9 @@ class Audit:
         topics = tuple(row["topic"] for row in rows.select("topic").distinct().collect())
         other = self._rows(against, tuple(against.prefix + topic for topic in topics))
         other = other.withColumn("topic", F.expr(f"substring(topic, {len(against.prefix) + 1})"))
-        if against.cluster is None:  # an archive has the offsets of its topic
+        if against.cluster is None:  # an archive has the offsets of its topic, so records are compared by offset
             here, there = measure.by_offset(rows), measure.by_offset(other)
-        elif against.mirror is None:  # a copy has others, and the same order
+        elif against.mirror is None:  # a copy has other offsets but the same order
             here, there = measure.in_order(rows), measure.in_order(other)
         else:
             source = self.options.source.cluster

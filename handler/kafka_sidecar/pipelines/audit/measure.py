@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-# Of each topic.
+# Rows per topic in the tables of the most frequent keys and of the largest records.
 MOST_KEYS: Final = 20
 LARGEST: Final = 20
 _PLACE: Final = ("topic", "partition")
@@ -132,7 +132,7 @@ def by_runs(rows: DataFrame, runs: DataFrame) -> DataFrame:
         *_PLACE, "offset", F.lit(1).alias("kind"), F.lit(None).cast("struct<" + _RUN + ">").alias("run")
     )
     begins = runs.select(*_PLACE, F.col("source").alias("offset"), F.lit(0).alias("kind"), run.alias("run"))
-    # The last run that begins at or before the record.
+    # For each record, the last run of copied offsets that begins at or before it.
     before = Window.partitionBy(*_PLACE).orderBy("offset", "kind").rowsBetween(Window.unboundedPreceding, 0)
     found = begins.unionByName(places).withColumn("run", F.last("run", ignorenulls=True).over(before)).where("kind = 1")
     found = found.withColumn(
@@ -145,7 +145,7 @@ def by_runs(rows: DataFrame, runs: DataFrame) -> DataFrame:
 
 def fingerprints(rows: DataFrame) -> DataFrame:
     """Each record's number and a hash of what it is."""
-    # A hash passes over what is null.
+    # xxhash64 skips nulls, so the hash also takes which fields are null.
     nulls = [F.isnull(name) for name in ("key", "value", "headers")]
     content = F.xxhash64("key", "value", F.to_json("headers"), F.unix_millis("timestamp"), *nulls)
     return rows.select(*_PLACE, "offset", "number", content.alias("content"))

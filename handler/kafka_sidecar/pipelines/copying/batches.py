@@ -13,10 +13,10 @@ from kafka_sidecar.pipelines.copying.offset_runs import Run, joined
 from kafka_sidecar.pipelines.copying.outcome import Outcome
 from kafka_sidecar.pipelines.copying.target import Target
 
-# A transaction ends when it has so much, or after so long: readers of committed records wait for its end.
+# A transaction is committed at 16 MiB or after 2 s: read_committed consumers wait for its end.
 TRANSACTION_BYTES: Final = 16 * 1_024 * 1_024
 TRANSACTION_SECONDS: Final = 2.0
-# The record of a transaction's runs is well below what any topic takes.
+# 2,000 runs keep the record of a transaction's runs well below max.message.bytes (by default 1 MiB).
 TRANSACTION_RUNS: Final = 2_000
 
 
@@ -27,7 +27,8 @@ class Batches:
         assert outcome.progress is not None
         self._target = target
         self._progress = outcome.progress
-        self._on_stored = on_stored  # with the records and bytes since the last time
+        # Called after each commit, with the progress and the records and bytes of this commit.
+        self._on_stored = on_stored
         self.has_stored = False
         self._repeats = outcome.repeats
         self._is_open = False
@@ -35,7 +36,7 @@ class Batches:
         self._bytes = self._records = self._runs = 0
 
     async def add(self, batch: CopiedBatch) -> None:
-        if not self._is_open:  # only now: an open transaction holds back readers
+        if not self._is_open:  # begun as late as possible: an open transaction holds back read_committed consumers
             await self._target.begin()
             self._is_open = True
             self._ends_at = asyncio.get_running_loop().time() + TRANSACTION_SECONDS

@@ -37,11 +37,12 @@ _MAGIC_AT: Final = 16
 _LENGTH_AT: Final = 8
 _OVERHEAD: Final = 12
 _I32: Final = struct.Struct(">i")
-# Compaction has written its delete horizon in place of the base timestamp (KIP-534).
+# Attribute bit of a record batch whose base timestamp compaction has replaced with the delete horizon (KIP-534).
 DELETE_HORIZON: Final = 0x40
-# A produce request of Kafka has one batch of a partition, and is a round trip; so many bytes make it worth it.
+# A Produce request takes one batch per partition and costs a round trip. From 16 KiB on a batch is worth its own
+# request; smaller batches are merged.
 SMALL_BYTES: Final = 16_384
-# Below what any topic takes.
+# Below the max.message.bytes of practically every topic (by default 1 MiB).
 MERGED_BYTES: Final = 65_536
 
 
@@ -53,14 +54,14 @@ class Span(NamedTuple):
 
 
 class CopiedBatch(NamedTuple):
-    data: bytearray  # a whole batch, with nobody's producer id
-    spans: tuple[Span, ...]  # which source offsets its records had, in order
+    data: bytearray  # a whole record batch, without a producer id
+    spans: tuple[Span, ...]  # the source offsets of its records, in order
     record_count: int
 
 
 class FetchedRecords(NamedTuple):
     batches: list[CopiedBatch]
-    next_offset: int  # what to fetch next: behind whatever was there, copied or not
+    next_offset: int  # where the next Fetch begins: behind everything that was fetched, copied or not
 
 
 def copied_batches(data: bytes, first: int, aborted: Iterable[AbortedTransaction]) -> FetchedRecords:
@@ -78,7 +79,7 @@ def copied_batches(data: bytes, first: int, aborted: Iterable[AbortedTransaction
             next_offset = max(next_offset, merging.next_offset)
             continue
         header = BatchHeader._make(HEADER.unpack_from(batch))
-        if crc32c(batch[CHECKED_FROM:]) != header.crc:  # before it gets a new one
+        if crc32c(batch[CHECKED_FROM:]) != header.crc:  # checked here, because the copy gets a new checksum
             raise BatchMalformed(f"the record batch at offset {header.base_offset} has a wrong checksum")
         end = header.base_offset + header.last_offset_delta + 1
         next_offset = max(next_offset, end)
@@ -165,7 +166,7 @@ class _Merging:
         self._records: list[Any] = []
         self._bytes = 0
         self._codec = 0
-        # What the records came from, as long as that is one batch which could be passed on.
+        # The batch that all records came from, as long as it is a single one that can be copied unchanged.
         self._only: tuple[BatchHeader, memoryview] | None = None
         self.next_offset = first
 
@@ -227,7 +228,8 @@ def built(records: Sequence[Any], codec: int, most_bytes: int) -> Iterator[Copie
         while at < len(records):
             record = records[at]
             timestamp = _timestamp(record)
-            # The builder takes a first one of -1 for none, and begins with the next.
+            # aiokafka's builder takes a first timestamp of -1 for none, and uses the next record's as the base
+            # timestamp.
             if (timestamp < 0) != (_timestamp(records[begin]) < 0) or builder.append(
                 at - begin, timestamp, record.key, record.value, list(record.headers)
             ) is None:

@@ -35,11 +35,11 @@ from kafka_sidecar.wire.messages.txn_offset_commit import (
 )
 from kafka_sidecar.wire.records import NO_PRODUCER_ID, TRANSACTIONAL
 
-# A task that is stopped leaves its transaction open for so long at most, and readers of committed records wait behind
-# it.
+# The transaction of a task that was killed stays open for up to 60 s, and read_committed consumers wait behind it.
 TRANSACTION_TIMEOUT_MS: Final = 60_000
 START_SECONDS: Final = 90.0
-# With more than five in flight a broker may forget the sequence that a producer needs (KAFKA-5494).
+# With more than five requests in flight a broker may no longer know the batch that an idempotent producer retries
+# (KAFKA-5494).
 IN_FLIGHT: Final = 5
 
 
@@ -170,7 +170,8 @@ class Transactions:
         return await _producer_id(self._kafka, self._coordinator, self._route, self.transactional_id)
 
     async def begin(self, with_copies: bool) -> None:
-        # An aborted transaction leaves a marker in each of its partitions. A partition without a copy has none.
+        # Aborting a transaction writes a marker to each of its partitions. The target partition is added only with
+        # copies, so that it gets no needless marker.
         copies = [(self._route.target_topic, self._route.partition)] if with_copies else []
         await until_ready(lambda: self._add_partitions([*copies, (self._route.mirror.runs_topic, 0)]), START_SECONDS)
 
@@ -249,7 +250,7 @@ class Acknowledgements:
         except Refused as error:
             if error.code is not ErrorCode.UNSUPPORTED_VERSION:
                 raise
-            self.in_flight = 1  # nothing else keeps the order of a producer without an id
+            self.in_flight = 1  # without a producer id only one request in flight at a time keeps the order
             return ProducerId()
 
     async def begin(self, with_copies: bool) -> None:

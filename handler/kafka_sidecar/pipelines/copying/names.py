@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from kafka_sidecar.errors import ConfigError
 
-# No hyphen: the name of a producer can be read back, so no two mirrors have one in common.
+# No hyphen: a transactional id (mirror-NAME-TOPIC-PARTITION) can then be split again, so no two mirrors share one.
 _ALLOWED: Final = re.compile(r"[A-Za-z0-9_.]{1,60}")
 
 

@@ -22,8 +22,8 @@ class Run(NamedTuple):
     source: int
     target: int
     length: int
-    # So many alike: each begins `stride` source offsets behind the one before, and goes on where that ends in the
-    # target.
+    # Number of equal runs: each begins `stride` source offsets after the previous one, and its copies directly follow
+    # those of the previous one in the target.
     times: int = 1
     stride: int = 0
 
@@ -59,15 +59,16 @@ class Run(NamedTuple):
 class Copied:
     """What one transaction has copied of a partition: the value of a record in the mirror's own topic."""
 
-    next_source: int  # the source offset to go on from
-    target_end: int  # the target offset behind the last record
+    next_source: int  # source offset from which copying is resumed
+    target_end: int  # target offset behind the last copied record
     runs: tuple[Run, ...]
     target_topic: str = ""
     source_cluster: str = ""
-    # Of which topics, by the ids that their clusters gave them; empty where a cluster has none (before Kafka 2.8).
+    # Topic ids that the clusters gave to the source topic and the target topic; empty for a cluster without ids (before
+    # Kafka 2.8).
     source_id: str = ""
     target_id: str = ""
-    # Target offsets that may be there twice. Only without transactions.
+    # Begin and end of the target offsets that may hold duplicates. Only without transactions.
     repeats: tuple[int, int] | None = None
 
 
@@ -178,7 +179,7 @@ class Translation:
         self.latest: Copied | None = None
         for record in records:
             if self.latest is not None and record.next_source < self.next_source:
-                continue  # without transactions: of a driver that was thought dead
+                continue  # written without transactions by a driver that was wrongly thought dead
             for run in record.runs:
                 _make_room(runs, run.source)
                 runs.append(run)

@@ -13,7 +13,7 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 
-# Of a partition.
+# Limit for the left_out texts of one partition.
 MOST_LEFT_OUT: Final = 1_000
 FENCED: Final = frozenset(
     (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -27,12 +27,12 @@ class Outcome:
     progress: Progress | None = None
     records: int = 0
     bytes: int = 0
-    lost: tuple[int, int] | None = None  # source offsets that were removed before they could be copied
-    repeats: tuple[int, int] | None = None  # target offsets that may be there twice
-    left_out: tuple[str, ...] = ()  # what can't be copied, where its loss is accepted
-    trouble: str = ""  # another round may mend it
-    is_fenced: bool = False  # somebody else has begun with this partition, or its transaction has timed out
-    problem: str = ""  # nothing will but somebody
+    lost: tuple[int, int] | None = None  # source offsets whose records were deleted before they could be copied
+    repeats: tuple[int, int] | None = None  # target offsets that may hold duplicates
+    left_out: tuple[str, ...] = ()  # what can't be copied and is left out, because --accept-loss was given
+    trouble: str = ""  # a fault that the next round may overcome
+    is_fenced: bool = False  # another writer has fenced this partition's producer, or its transaction has timed out
+    problem: str = ""  # a fault that only an operator can fix
 
     def with_stored(self, progress: Progress, records: int, size: int) -> Outcome:
         return replace(self, progress=progress, records=self.records + records, bytes=self.bytes + size)

@@ -18,7 +18,7 @@ _BATCH_BITS: Final = 32
 _ENTRY_BITS: Final = 32
 _NEXT_ENTRY: Final = 1 << _BATCH_BITS
 _NEXT_LEDGER: Final = 1 << (_ENTRY_BITS + _BATCH_BITS)
-_LOWEST: Final = -(1 << 127)  # ledger 0
+_LOWEST: Final = -(1 << 127)  # the number of the first record of ledger 0
 
 
 class RecordPlace(NamedTuple):

@@ -21,7 +21,7 @@ from kafka_sidecar.wire.messages.fetch import (
     PartitionData,
 )
 
-# Large enough that a round trip is not the cost.
+# 8 MiB: large enough that reading does not spend most of its time on round trips.
 FETCH_BYTES: Final = 8 * 1_024 * 1_024
 WAIT_MS: Final = 500
 EMPTY_SECONDS: Final = 30.0
@@ -48,7 +48,7 @@ async def fetch(
     answer = await kafka.ask(leader, request, FetchResponse)
     check(answer.error_code, f"reading topic {topic}")
     found = _partition(answer.responses)
-    if found is None:  # a broker that throttles says nothing of it
+    if found is None:  # a broker that throttles answers without any partition
         return FetchedRecords([], offset)
     check(found.error_code, f"reading partition {partition} of topic {topic} at offset {offset}")
     return copied_batches(b"".join(found.records or ()), offset, found.aborted_transactions or ())
@@ -78,7 +78,7 @@ async def records(
     at, empty = begin, 0
     while at < end:
         fetched = await fetch(kafka, leader, topic, partition, at, max_bytes)
-        if fetched.next_offset == at:  # a broker that throttles, or is busy
+        if fetched.next_offset == at:  # the broker throttles or is busy
             empty += 1
             if empty * WAIT_MS > EMPTY_SECONDS * 1_000:
                 text = f"offsets {at} to {end - 1} of partition {partition} of topic {topic} are not given"

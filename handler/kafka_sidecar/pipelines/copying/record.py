@@ -15,7 +15,7 @@ from kafka_sidecar.pipelines.copying.places import record_place
 from kafka_sidecar.pipelines.copying.reading import records
 from kafka_sidecar.wire.error_code import ErrorCode
 
-# A run that was killed may hold back what others have written, until its transaction times out.
+# A run that was killed may leave a transaction open. Records behind it stay unread until that transaction times out.
 STABLE_SECONDS: Final = 1.5 * TRANSACTION_TIMEOUT_MS / 1_000
 
 
@@ -44,7 +44,7 @@ class Recorded:
     """What a topic of runs says, without its runs."""
 
     latest: dict[Partition, Copied] = field(default_factory=dict)
-    # Of which entries without an index were copied, or were begun with.
+    # Partitions where the copying of entries without a broker index has begun or is done.
     with_places: set[Partition] = field(default_factory=set)
 
 

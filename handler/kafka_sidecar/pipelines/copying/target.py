@@ -71,7 +71,8 @@ class Target:
         self._slots = asyncio.Semaphore(delivery.in_flight)
         self._sent: list[tuple[asyncio.Task[int], tuple[Span, ...]]] = []
         self._failure: BaseException | None = None
-        self._may_be_late = False  # a request whose end is not known
+        # True while the outcome of a commit is unknown: then the transaction must not be aborted.
+        self._may_be_late = False
 
     @classmethod
     async def open(cls, kafka: KafkaClient, route: Route, exactly_once: bool = True) -> Target:
@@ -89,8 +90,8 @@ class Target:
         route = self._route
         self._group_coordinator = await self._kafka.coordinator(route.mirror.group, GROUP)
         topics = [OffsetFetchRequestTopic(name=route.target_topic, partition_indexes=[route.partition])]
-        # Without require_stable (KIP-447) Kafka may tell what was committed before the transaction that InitProducerId
-        # has just ended.
+        # Without require_stable (KIP-447) OffsetFetch may return an offset from before the transaction that
+        # InitProducerId has just ended.
         request = OffsetFetchRequest(group_id=route.mirror.group, topics=topics, require_stable=True)
         answer = await self._kafka.ask(self._group_coordinator, request, OffsetFetchResponse)
         check(answer.error_code, f"the offsets of group {route.mirror.group}")
@@ -117,8 +118,9 @@ class Target:
         if progress is None:
             if target_end and not into_existing:
                 raise CommandFailed(foreign_records(route, target_end))
-            # Before any record: what an aborted transaction leaves would look like somebody else's. And where nothing
-            # is to be copied, groups at the end of an empty log have a place.
+            # The first progress is committed before any record is copied: else the markers of an aborted transaction
+            # would look like another writer's records. And where nothing is to be copied, a group at the end of an
+            # empty log can be migrated too.
             await self.begin(with_copies=False)
             return await self.commit(first, target_end), target_end
         if target_end < progress.target_end:

@@ -25,9 +25,9 @@ from kafka_sidecar.pipelines.copying.target import Target
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-# Is called with what can't be written and is left out.
+# Called with the text about a record or entry that can't be written and is left out.
 LeaveOut = Callable[[str], None]
-# The batches of one partition's rows from a source number on, with those numbers in their spans.
+# Makes batches from the rows of one partition, from a source number on. The spans of the batches hold source numbers.
 BatchesOf = Callable[["Iterator[Row]", int, LeaveOut], Iterator[CopiedBatch]]
 
 
@@ -37,8 +37,9 @@ class Goal:
 
     route: Route
     known: Progress | None
-    first: int = 0  # where a partition begins that is new
-    # All before this source number are among the rows, or were; 0 where only the rows themselves tell how far it is
+    first: int = 0  # source number at which a partition without progress begins
+    # Every record before this source number is in the rows of this round or an earlier one; 0 where only the rows
+    # themselves show how far the source has been read.
     end: int = 0
 
 
@@ -58,7 +59,7 @@ class WritingTask:
     async def _write(self, rows: Iterable[Row]) -> list[Outcome]:
         found = []
         for at, of_partition in groupby(rows, key=_partition):
-            if at not in self.goals:  # it is done, or given up
+            if at not in self.goals:  # the partition is copied, or was given up
                 continue
             writing = _Writing(self, self.goals[at])
             try:
@@ -104,7 +105,7 @@ class _Writing:
                     end = batch.spans[-1].source + batch.spans[-1].length
                 await writer.passed(
                     end if fault else max(end, goal.end), ends_now=True
-                )  # what was read before is copied
+                )  # after a fault, commit what was copied before it
                 if fault:
                     raise fault
             except BaseException:

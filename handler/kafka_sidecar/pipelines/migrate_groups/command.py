@@ -12,7 +12,7 @@ from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.copying.places import shown
 from kafka_sidecar.pipelines.options import Settings, add_common, table, write_result
 
-if TYPE_CHECKING:  # it brings aiokafka, which no other command needs
+if TYPE_CHECKING:  # imported late, because it imports aiokafka, which no other command needs
     from kafka_sidecar.pipelines.migrate_groups.groups import Step
 
 TEXT: Final = (

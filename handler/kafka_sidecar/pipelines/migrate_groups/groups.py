@@ -35,7 +35,7 @@ from kafka_sidecar.pipelines.mirror.copying import CLIENT_ID
 ASK_SECONDS: Final = 60.0
 READS_AT_A_TIME: Final = 8
 NOT_ALONE: Final = "another partition of the group can't be moved"
-# A broker gives at least one batch, however large.
+# Size of a Fetch for one record: a broker returns at least one batch, however large it is.
 ONE_RECORD_BYTES: Final = 65_536
 
 
@@ -57,14 +57,14 @@ class Step:
     group: str
     topic: str
     partition: int
-    committed: Committed  # in the source
+    committed: Committed  # what the group has committed in the source
     target_topic: str = ""
-    place: Place | None = None  # None where nobody can tell
-    there: int | None = None  # what the target has for the group already
-    first: SourceRecord | None = None  # the record that the group reads first in the target; its offset there
+    place: Place | None = None  # where the group goes on in the target; None where that can't be known
+    there: int | None = None  # the offset that the group has already committed in the target
+    first: SourceRecord | None = None  # the first record that the group will read in the target, with its target offset
     problem: str = ""
-    note: str = ""  # what keeps nobody from setting it
-    is_proved: bool = False  # by the record on both sides
+    note: str = ""  # a remark that does not prevent the offset from being set
+    is_proved: bool = False  # the first record was read in source and target, and is the same
 
     @property
     def is_to_be_set(self) -> bool:
@@ -250,7 +250,8 @@ async def _proved(
     step = replace(step, first=ours)
     if ours is None or ours.offset != place.target:
         return _not_proved(step, f"the target has removed the record at offset {place.target}", unproved)
-    if place.first_source < 0:  # Kafka clients can't read it in the source; where it went was recorded with it
+    # An entry without an index: no Kafka client can read it in the source, but its target offset was recorded.
+    if place.first_source < 0:
         return step
     theirs = await _first(source, step.topic, step.partition, place.first_source)
     if theirs is None or theirs.offset != place.first_source:

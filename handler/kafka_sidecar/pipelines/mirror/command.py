@@ -13,7 +13,7 @@ from kafka_sidecar.pipelines.copying.names import MirrorName
 from kafka_sidecar.pipelines.copying.places import shown
 from kafka_sidecar.pipelines.options import LOCAL, Settings, add_common, add_options, add_spark, table, write_result
 
-if TYPE_CHECKING:  # they bring aiokafka, which no other command needs
+if TYPE_CHECKING:  # imported late, because they import aiokafka, which no other command needs
     from kafka_sidecar.pipelines.mirror.plan import MirrorOptions
     from kafka_sidecar.pipelines.mirror.run import Mirror
 
@@ -85,7 +85,7 @@ def run(settings: Settings) -> int:
 
     began = time.monotonic()
     mirror = Mirror(None, options, say)
-    asyncio.run(mirror.look())  # what is wrong is said before Spark starts
+    asyncio.run(mirror.look())  # faults in the settings or the clusters are reported before Spark starts
     if not options.dry_run:
         from kafka_sidecar.pipelines.session import spark_session
 

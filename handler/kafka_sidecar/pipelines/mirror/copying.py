@@ -26,9 +26,9 @@ from kafka_sidecar.pipelines.copying.target import Target
 
 log = logging.getLogger(__name__)
 
-# While one partition waits for a broker another has the processor.
+# Partitions that are copied at a time: while one waits for a broker, another uses the processor.
 AT_A_TIME: Final = 4
-# No slice takes longer than its time and this, whatever hangs.
+# A slice is cancelled 150 s after its own time is over, whatever hangs.
 GRACE_SECONDS: Final = 150.0
 RETRY_SECONDS: Final = 1.0
 CLIENT_ID: Final = "kafka-sidecar-mirror"
@@ -41,8 +41,8 @@ class Slice:
     route: Route
     source: Cluster
     target: Cluster
-    known: Progress | None  # from the record of runs: what is committed may have expired
-    end: int  # of the source: with this the partition has caught up
+    known: Progress | None  # from the record of runs, because the committed offset may have expired
+    end: int  # source offset; a partition that has reached it has caught up
     seconds: float
     exactly_once: bool = True
     accept_loss: bool = False
@@ -79,7 +79,7 @@ async def copy(slice_: Slice) -> Outcome:
             outcome = failed(copying.outcome, error)
         if (
             outcome.problem or outcome.is_fenced or loop.time() + RETRY_SECONDS >= until
-        ):  # to begin again would fence the other
+        ):  # a fenced producer must not begin again: it would fence the other writer
             return outcome
         await asyncio.sleep(RETRY_SECONDS)
 
@@ -94,7 +94,8 @@ class _Copying:
         target = await Target.open(kafka, self._slice.route, self._slice.exactly_once)
         try:
             begin = await self._begin(source, target)
-            # To connect may take longer than a slice has: what was connected for is done.
+            # The time of a slice begins behind this: connecting may take longer than the slice, and would else be for
+            # nothing.
             until = asyncio.get_running_loop().time() + self._slice.seconds
             await self._copy(source, Batches(target, self.outcome, self._stored), begin, until)
         except BaseException:
@@ -139,7 +140,7 @@ class _Copying:
                 fetched = await coming
                 is_empty = fetched.next_offset == at
                 at = fetched.next_offset
-                coming = fetching(at)  # while these are written
+                coming = fetching(at)  # the next Fetch is in flight while these batches are written
                 for batch in fetched.batches:
                     await batches.add(batch)
                 await batches.passed(at, ends_now=is_empty or at >= self._slice.end)

@@ -11,8 +11,8 @@ from kafka_sidecar.kafka_client.cluster import Cluster
 from kafka_sidecar.kafka_client.topics import ClusterState
 from kafka_sidecar.pipelines.copying.names import MirrorName
 
-# Not copied: what concerns replicas that the target does not have, and what would change or refuse the times of old
-# records.
+# Topic configs that a mirror does not copy: those about replicas and storage that the target does not have, and those
+# that would change or refuse the timestamps of old records.
 CONFIGS_LEFT_OUT: Final = frozenset(
     (
         "message.timestamp.type",
@@ -30,7 +30,7 @@ CONFIGS_LEFT_OUT: Final = frozenset(
         "local.retention.bytes",
     )
 )
-# Records of runs are never deleted: a group may be moved years after its topic was copied.
+# The topic of offset runs never deletes records: a group may be migrated years after its topic was copied.
 RUNS_CONFIGS: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 
 
@@ -39,14 +39,14 @@ class MirrorOptions:
     name: MirrorName
     source: Cluster
     target: Cluster
-    topics: tuple[str, ...]  # names, or regular expressions for whole names
+    topics: tuple[str, ...]  # topic names, or regular expressions for whole names
     exclude: tuple[str, ...] = ()
     prefix: str = ""
     continuous: bool = False
     exactly_once: bool = True
     accept_loss: bool = False
     into_existing: bool = False
-    more_partitions: bool = False  # the target may have more than the source
+    more_partitions: bool = False  # the target topic may have more partitions than the source topic
     skip_configs: tuple[str, ...] = ()
     dry_run: bool = False
     round_seconds: float = 10.0
@@ -65,8 +65,8 @@ class Changes:
     """What the target lacks."""
 
     topics: tuple[NewTopic, ...]
-    partitions: tuple[tuple[str, int], ...]  # topics, and how many they are to have
-    refused: Mapping[str, str]  # by the source's topic: what can't be made
+    partitions: tuple[tuple[str, int], ...]  # topics that need more partitions, each with the new number
+    refused: Mapping[str, str]  # by source topic: why the target topic can't be created or changed
 
 
 def changes(options: MirrorOptions, topics: Sequence[str], source: ClusterState, target: ClusterState) -> Changes:

@@ -37,11 +37,11 @@ from kafka_sidecar.wire.error_code import ErrorCode
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Between rounds that had nothing to do.
+# Pause after a round that had nothing to copy.
 REST_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 120.0
-ALL: Final = -1  # partitions of a topic, for what was said of it
-# So often in a row a partition may be taken away from this run before it says so.
+ALL: Final = -1  # in place of a partition index: all partitions of the topic
+# The mirror reports a partition that is fenced in this many rounds in a row.
 FENCED_ROUNDS: Final = 5
 
 
@@ -51,21 +51,23 @@ class PartitionState:
 
     route: Route
     first: int = 0
-    end: int = 0  # what committed readers of the source see
+    end: int = 0  # last stable offset of the source
     high_watermark: int = 0
-    goal: int | None = None  # with this it has caught up: all that was there, be its transactions ended or not
+    # High watermark with which the partition has caught up, whether or not its transactions have ended.
+    goal: int | None = None
     progress: Progress | None = None
     records: int = 0
     bytes: int = 0
     lost: tuple[tuple[int, int], ...] = ()
-    left_out: dict[str, None] = field(default_factory=dict)  # in their order
+    left_out: dict[str, None] = field(default_factory=dict)  # a dict as an ordered set
     repeats: tuple[tuple[int, int], ...] = ()
     trouble: str = ""
-    problem: str = ""  # why it was given up
-    refusal: str = ""  # why it is never gone on with: it is not what was copied before
+    problem: str = ""  # why the partition was given up; a continuous mirror tries again
+    refusal: str = ""  # why the partition is never resumed: its topics are not those that were copied before
     fenced: int = 0
     moved_at: float = 0.0
-    # Its log has no index anywhere, and all of it was copied: what comes with one goes on behind that.
+    # No entry of the source log has an index, and all of them were copied. Later entries with an index are copied
+    # behind them.
     is_drained: bool = False
 
     @property
@@ -140,13 +142,14 @@ class PartitionState:
 
 @dataclass(slots=True)
 class Mirror:
-    spark: SparkSession | None  # None for a dry run
+    spark: SparkSession | None  # None in a dry run
     options: MirrorOptions
     say: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
     partitions: dict[Partition, PartitionState] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)  # topics that can't be made, and why
-    held: set[Partition] = field(default_factory=set)  # what is left alone
+    refused: dict[str, str] = field(default_factory=dict)  # topics that can't be created in the target, with the reason
+    # Partitions that the mirror leaves alone, because a reindex still copies them.
+    held: set[Partition] = field(default_factory=set)
     recorded: Recorded | None = None
     _began: float = 0.0
     _reported_at: float = 0.0
@@ -203,7 +206,7 @@ class Mirror:
 
     def _slice(self, at: Partition, of: int) -> Slice:
         options, state = self.options, self.partitions[at]
-        # Of many partitions each comes to its turn within a few rounds' time.
+        # With many partitions slices are shorter, so that each partition has its turn within a few rounds.
         seconds = max(1.0, min(options.round_seconds, options.round_seconds * AT_A_TIME / of))
         return Slice(
             route=state.route,
@@ -244,7 +247,7 @@ class Mirror:
                 raise CommandFailed(f"the mirror can't begin: {str(error) or type(error).__name__}") from error
             self.say(
                 f"the clusters can't be looked at: {str(error) or type(error).__name__}"
-            )  # slices say how long that lasts
+            )  # not fatal: when copying loses patience, it reports how long nothing was copied
             await asyncio.sleep(REST_SECONDS)
 
     async def _read_runs(self, target: KafkaClient) -> Recorded:
@@ -260,7 +263,7 @@ class Mirror:
         source_state, target_state = await cluster_state(source), await cluster_state(target)
         same = bool(source_state.cluster_id) and source_state.cluster_id == target_state.cluster_id
         topics = self._topics(source_state, target_state)
-        if same:  # copies are not to be copied
+        if same:  # source and target are one cluster: a copy must not be copied again
             topics = [topic for topic in topics if not options.prefix or not topic.startswith(options.prefix)]
         lacking = changes(options, topics, source_state, target_state)
         for topic, why in lacking.refused.items():
@@ -313,7 +316,7 @@ class Mirror:
         if self.options.continuous or state.goal is None:
             state.goal = high_watermark
         if was_done:
-            state.moved_at = self.clock()  # patience begins when there is something to copy
+            state.moved_at = self.clock()  # patience_seconds count from the time when there is something to copy
         if state.progress is not None and high_watermark < state.progress.next_source:
             state.refusal = (
                 f"the source ends at {high_watermark} and was copied up to {state.progress.next_source}: it has lost "
@@ -360,7 +363,7 @@ class Mirror:
         else:
             found.refusal = found.refusal or not_the_same(found.route, route)
             if not found.refusal:
-                found.route = route  # a node may not have known the topic's id
+                found.route = route  # when the route was made, the broker may not have known the topic's id
         found.refusal = found.refusal or self.refused.get(topic, "")
         return found
 

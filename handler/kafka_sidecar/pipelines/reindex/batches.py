@@ -26,7 +26,7 @@ from kafka_sidecar.wire.records import CODEC_MASK, LZ4, with_base_offsets
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-# Entries are looked at together, so that small ones become one batch.
+# Entries are opened in chunks of 1 MiB, so that small ones become one batch.
 CHUNK_BYTES: Final = 1_024 * 1_024
 SCHEMA: Final = (
     "topic string, partition int, ledger bigint, entry bigint, records int, data binary, problem string, "
@@ -93,7 +93,7 @@ class EntryBatches:
     """For a WritingTask."""
 
     accept_loss: bool
-    limits: Mapping[str, int]  # by topic, how large a batch the target takes
+    limits: Mapping[str, int]  # by topic: the largest batch in bytes that the target takes
 
     def __call__(self, rows: Iterator[Row], begin: int, leave_out: LeaveOut) -> Iterator[CopiedBatch]:
         """From this source number on. CommandFailed at what can't be copied, ConnectionError at what can't be read
@@ -134,7 +134,7 @@ class EntryBatches:
     def _ready(self, chunk: _Chunk, topic: str, leave_out: LeaveOut) -> Iterator[CopiedBatch]:
         try:
             ready = [_compressed(batch) for batch in chunk.batches()]
-        except Exception:  # anybody may have written it, and anything may be wrong with it
+        except Exception:  # any client may have written the entries, so every kind of error is possible
             yield from self._one_by_one(chunk, topic, leave_out)
             return
         for batch in ready:

@@ -65,8 +65,8 @@ def run(settings: Settings) -> int:
         namespace=namespace,
     )
     reindex = Reindex(Mirror(None, options, say), pulsar, say)
-    reindex.reach()  # before a topic is made
-    reindex.look()  # what is wrong is said before Spark starts
+    reindex.reach()  # fails before a topic is created in the target
+    reindex.look()  # other faults are reported before Spark starts
     for topic, index in sorted(reindex.has_none_left):
         say(f"{topic}-{index}: every entry that is left to copy has an index")
     for (topic, index), head in sorted(reindex.heads.items()):

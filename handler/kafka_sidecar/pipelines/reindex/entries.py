@@ -30,12 +30,12 @@ from kafka_sidecar.pulsar.raw_entries import raw_entries_from
 from kafka_sidecar.wire.records import CONTROL, TRANSACTIONAL
 
 FORMAT: Final = "pulsar-entries"
-# Rows are handed to Spark by so much.
+# Rows are handed to Spark in batches of 8 MiB.
 BATCH_BYTES: Final = 8 * 1_024 * 1_024
-# A broker that is away may come back for so long; then another round tries.
+# A task waits up to 60 s for a broker that is away; then another round tries.
 PATIENCE_SECONDS: Final = 60.0
 RETRY_SECONDS: Final = 0.5
-# On their way at a time, so that a broker is not the one that waits.
+# Entries that a reader has in flight, so that the broker does not wait for permits.
 AHEAD_BYTES: Final = 8 * 1_024 * 1_024
 MOST_PERMITS: Final = 1_000
 
@@ -61,7 +61,7 @@ class EntryRow(NamedTuple):
     records: int = 0
     data: bytes | bytearray = b""
     problem: str = ""
-    is_lasting: bool = False  # whether another try reads it no better
+    is_lasting: bool = False  # True if another attempt would not read the entry either
 
 
 def options_of(source: PulsarSource, pieces: Sequence[Piece]) -> dict[str, str]:
@@ -147,7 +147,8 @@ async def rows_of(log: EntryLog, piece: Piece, first: int) -> AsyncGenerator[Ent
             expected = raw.position.entry + 1
             if expected > piece.last:
                 return
-    # What is missing are markers of Pulsar's own, which brokers keep to themselves, unless the whole ledger is gone.
+    # The missing entries are Pulsar's own markers, which brokers do not send to clients, unless the whole ledger was
+    # deleted.
     end = _row(piece, piece.last)
     if any(one.ledger == piece.ledger for one in (await log.stats()).ledgers):
         yield end
@@ -182,7 +183,7 @@ async def _understood(log: EntryLog, piece: Piece, raw: RawEntry) -> EntryRow:
         raise
     except EntryUnreadable as error:
         return row._replace(problem=str(error), is_lasting=True)
-    except Exception as error:  # anybody may have written it, and anything may be wrong with it
+    except Exception as error:  # any client may have written the entry, so every kind of error is possible
         return row._replace(problem=f"entry {raw.position} can't be read: {error}", is_lasting=True)
     if any(header.attributes & TRANSACTIONAL and not header.attributes & CONTROL for header, _ in content.batches):
         text = (

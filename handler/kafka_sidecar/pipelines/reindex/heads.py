@@ -12,9 +12,9 @@ from kafka_sidecar.partition.log.port import EntryLog
 from kafka_sidecar.pipelines.copying.places import RecordPlace, number_of
 from kafka_sidecar.pulsar.entry import LogStats, Position
 
-# One task reads so much.
+# One Spark task reads about 64 MiB.
 PIECE_BYTES: Final = 64 * 1_024 * 1_024
-MOST_PIECES: Final = 500  # in a round, of one partition
+MOST_PIECES: Final = 500  # per partition and round
 
 
 class Piece(NamedTuple):
@@ -32,9 +32,9 @@ class Head:
     stats: LogStats
     first: Position
     last: Position
-    first_offset: (
-        int | None
-    )  # of the record behind it; None where nothing has an index yet, and more without one may come
+    # Offset of the first record behind the head; None while no entry has an index and more entries without one may
+    # come.
+    first_offset: int | None
 
     @property
     def entries(self) -> int:
@@ -70,8 +70,8 @@ def _entry_bytes(size: int, entries: int) -> int:
 
 class Round(NamedTuple):
     pieces: list[Piece]
-    end: int  # the source number behind them
-    size: int  # in bytes, about
+    end: int  # the source number behind the last piece
+    size: int  # bytes, estimated
 
 
 def round_of(topic: str, partition: int, head: Head, begin: RecordPlace | None, most_bytes: int) -> Round:

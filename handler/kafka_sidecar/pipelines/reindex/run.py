@@ -24,10 +24,10 @@ from kafka_sidecar.pulsar.errors import PulsarError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A round reads so much, and a piece more: it is sorted on the disks of the executors.
+# A round reads 4 GiB, and up to one piece more: the executors sort it on their disks.
 ROUND_BYTES: Final = 4 * 1_024 * 1_024 * 1_024
 LOOKS_AT_A_TIME: Final = 8
-# A log without any index is looked at so often for one.
+# Interval at which a log without any index is checked for its first entry with an index.
 LOOK_AGAIN_SECONDS: Final = 10.0
 
 
@@ -36,7 +36,8 @@ class Reindex:
     mirror: Mirror
     pulsar: PulsarSource
     say: Callable[[str], None]
-    heads: dict[Partition, Head] = field(default_factory=dict)  # what is not copied wholly
+    # Entries without an index that are not all copied yet, by partition.
+    heads: dict[Partition, Head] = field(default_factory=dict)
     has_none_left: set[Partition] = field(default_factory=set)
     _limits: dict[str, int] = field(default_factory=dict)
     _stands_since: dict[tuple[Partition, str], float] = field(default_factory=dict)
@@ -54,7 +55,8 @@ class Reindex:
             if work:
                 began = self.mirror.clock()
                 self.copy(spark, work)
-                for state in self.mirror.partitions.values():  # meanwhile it could do nothing for the others
+                # The other partitions were not copied meanwhile, so their patience must not run out.
+                for state in self.mirror.partitions.values():
                     state.moved_at += self.mirror.clock() - began
             self.mirror.copy()
 
@@ -111,7 +113,7 @@ class Reindex:
         self._stands_since.pop((at, "look"), None)
         if not state.refusal:
             self.take_up(at, state, head)
-        if state.refusal and not self.mirror.options.dry_run:  # whose result says it
+        if state.refusal and not self.mirror.options.dry_run:  # a dry run reports it in its result
             self.say(f"{at[0]}-{at[1]}: {state.refusal}")
 
     def take_up(self, at: Partition, state: PartitionState, head: Head | None) -> None:
@@ -172,7 +174,7 @@ class Reindex:
                 break
             state, head = self._state(at), self.heads[at]
             found = round_of(*at, head, state.place, max(PIECE_BYTES, ROUND_BYTES // len(work)))
-            if not found.pieces:  # all that was there is copied, and now something behind it has an index
+            if not found.pieces:  # all entries without an index are copied, and an entry with an index now follows them
                 assert state.progress is not None
                 state.progress = Progress(found.end, state.progress.target_end)
                 continue

@@ -15,11 +15,11 @@ import httptools
 
 from kafka_sidecar import __version__
 
-# A Kafka client gives a request up after 30 s (request.timeout.ms), and asks again.
+# A Kafka client gives up a request after 30 s (request.timeout.ms) and retries it.
 TIMEOUT_SECONDS: Final = 30.0
-# Then another broker is tried.
+# After 5 s without a connection the next broker is tried.
 CONNECT_SECONDS: Final = 5.0
-# The names of a million topics. A broker's answer is mostly a few kilobytes.
+# Limit for the body of a response: the names of a million topics. Most responses have a few kilobytes.
 MAX_BODY: Final = 64 * 1024 * 1024
 MAX_HEADERS: Final = 256
 _NO_BODY: Final = b""
@@ -43,7 +43,7 @@ class _Closed(NoAnswer):
 @dataclass(frozen=True, slots=True)
 class Response:
     status: int
-    headers: Mapping[str, str]  # names in small letters
+    headers: Mapping[str, str]  # header names are in lower case
     body: bytes
 
     def json(self) -> Any:
@@ -104,7 +104,7 @@ class _Channel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._answer.done():
-            self.close()  # nobody has asked: it must not be taken for the next answer
+            self.close()  # bytes without a request must not be taken for the next response
             return
         try:
             self._parser.feed_data(data)
@@ -119,7 +119,7 @@ class _Channel(asyncio.Protocol):
             and "content-length" not in self._headers
             and "transfer-encoding" not in self._headers
         ):
-            self.on_message_complete()  # its end is that of the connection
+            self.on_message_complete()  # a response without a length ends with its connection
             return
         kind = NoAnswer if self._is_begun else _Closed
         self._fail(kind(str(exc or "the connection was closed")))
@@ -165,7 +165,7 @@ class HttpConnections:
     def __init__(self, most: int) -> None:
         self._most = most
         self._slots = asyncio.Semaphore(most)
-        self._idle: list[tuple[_Origin, _Channel]] = []  # the one that was used last is last
+        self._idle: list[tuple[_Origin, _Channel]] = []  # idle connections, the most recently used one last
         self._is_closed = False
         self._tls: ssl.SSLContext | None = None
 
@@ -184,7 +184,9 @@ class HttpConnections:
                     is_sent = True
                     try:
                         return await self._over(channel, origin, request)
-                    except _Closed:  # a server closes what is idle, maybe just now; a change may have been heard
+                    # Servers close idle connections; only a GET is retried, because the server may have executed a
+                    # change.
+                    except _Closed:
                         if method != "GET":
                             raise
                 channel = await self._connected(origin)
@@ -213,7 +215,7 @@ class HttpConnections:
 
     async def _connected(self, origin: _Origin) -> _Channel:
         if origin.scheme == "https" and self._tls is None:
-            self._tls = ssl.create_default_context()  # 20 ms of reading certificates, once
+            self._tls = ssl.create_default_context()  # once, because reading the CA certificates takes 20 ms
         tls = self._tls if origin.scheme == "https" else None
         try:
             async with asyncio.timeout(CONNECT_SECONDS):

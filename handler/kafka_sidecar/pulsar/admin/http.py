@@ -14,12 +14,12 @@ from kafka_sidecar.pulsar.errors import NotPermitted, PulsarError, Refused, Topi
 
 T = TypeVar("T")
 
-# What any broker knows.
+# Every broker knows this path: if it is missing too, the 404 did not come from a broker.
 _CLUSTERS: Final = "/admin/v2/clusters"
-# One leads to the owner of a topic; more come while topics move.
+# One redirect leads to the broker that owns the topic. More come while topics move.
 MAX_REDIRECTS: Final = 5
-# "Can't find owner for topic", "Failed to find ownership for": what all versions answer while a topic moves to another
-# broker.
+# All Pulsar versions answer "Can't find owner for topic" or "Failed to find ownership for" while a topic moves to
+# another broker.
 _NO_OWNER: Final = re.compile(r"\bowner(ship)?\b")
 
 
@@ -41,9 +41,10 @@ def path_of(topic: str) -> str:
 class AdminHttp:
     def __init__(self, url: str, max_connections: int = 16) -> None:
         self._urls = [one.rstrip("/") for one in url.split(",")]
-        self._current = 0  # the one that answered last
+        self._current = 0  # index of the admin URL that answered last
         self._connections = HttpConnections(max_connections)
-        self._checks: SingleFlight[str, Response] = SingleFlight()  # of many topics that are missing at a time
+        # Shared, because many topics may be missing at the same time.
+        self._checks: SingleFlight[str, Response] = SingleFlight()
 
     def close(self) -> None:
         self._checks.stop()
@@ -80,7 +81,7 @@ class AdminHttp:
             try:
                 response = await self._connections.request(method, url, encoded, content_type)
             except (NotConnected, NoAnswer) as error:
-                # A call that changes something is not repeated once a broker may have heard it.
+                # A request that changes something is not repeated once a broker may have executed it.
                 again = method == "GET" or isinstance(error, NotConnected)
                 raise (_NotReached if again else Unavailable)(f"{method} {url}: {error}") from error
             except ValueError as error:
@@ -112,7 +113,7 @@ class AdminHttp:
             raise _NotReached(
                 f"{question}: 404, and then of {_CLUSTERS}: {str(error) or 'nothing that a broker says'}"
             ) from error
-        if answer.status not in (200, 401, 403):  # 401 and 403: a broker answers, and this role may not list them
+        if answer.status not in (200, 401, 403):  # 401 and 403 come from a broker too: this role may not list clusters
             raise _NotReached(f"{question}: 404, and {answer.status} to {_CLUSTERS}, which each broker knows")
 
     async def get(self, path: str, read: Callable[[Any], T], **params: str) -> T:
@@ -130,7 +131,7 @@ def _checked(method: str, url: str, response: Response) -> Response:
     status = response.status
     if status < 300 and "html" in response.headers.get(
         "content-type", ""
-    ):  # a proxy's page; brokers answer JSON or nothing
+    ):  # the page of a proxy; brokers answer with JSON or without a body
         raise Unavailable(f"{method} {urlsplit(url).path}: the answer is not that of a broker: {_reason(response)}")
     if status < 300:
         return response

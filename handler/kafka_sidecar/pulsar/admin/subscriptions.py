@@ -10,7 +10,7 @@ from kafka_sidecar.pulsar.admin.http import AdminHttp, path_of
 from kafka_sidecar.pulsar.entry import Position
 from kafka_sidecar.pulsar.errors import Refused
 
-# Cursors that brokers keep on a topic for themselves.
+# Cursors of the brokers themselves, for compaction and deduplication.
 COMPACTION: Final = "__compaction"
 _PULSARS_OWN: Final = (COMPACTION, "pulsar.dedup")
 
@@ -40,7 +40,7 @@ class SubscriptionAdmin:
             "ledgerId": -1,
             "entryId": -1,
             "partitionIndex": -1,
-        }  # the word alone is known to later brokers only
+        }  # MessageId.earliest as an object: only later brokers accept the word "earliest"
         await self._http.call("PUT", _subscription(partition, name), body=earliest)
 
     async def reset_cursor(self, partition: str, name: str, next_entry: Position) -> None:

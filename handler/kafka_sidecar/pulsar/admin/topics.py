@@ -16,7 +16,7 @@ from kafka_sidecar.pulsar.errors import Refused, TopicMissing, Unavailable, Unde
 
 BEFORE_FIRST: Final = Position(-1, -1)
 
-# Of an entry, as brokers say since 3.0, and before.
+# Error texts of brokers for an entry that was deleted: since Pulsar 3.0, and before.
 _IS_GONE: Final = re.compile("Message id not found|ledgerId does not belong to this topic")
 # PartitionedTopicMetadata.MEDIA_TYPE
 _TOPIC_METADATA: Final = "application/vnd.partitioned-topic-metadata+json"
@@ -25,7 +25,7 @@ _TOPIC_METADATA: Final = "application/vnd.partitioned-topic-metadata+json"
 class DescribedTopic(NamedTuple):
     """A topic as the metadata store has it."""
 
-    partitions: int  # 0 where it has none, and is one log itself
+    partitions: int  # 0 for a topic without partitions, which is one log
     properties: dict[str, str]
 
 
@@ -45,7 +45,7 @@ class TopicAdmin:
         found = await self._http.get(path_of(topic) + "/partitions", _described)
         if found.partitions:
             return found
-        # It has no partitions, or is not there: 2.9 answers 0 where later versions answer 404.
+        # The topic has no partitions, or does not exist: Pulsar 2.9 answers 0 where later versions answer 404.
         try:
             await self.log_stats(topic)
         except Unavailable as error:
@@ -83,7 +83,7 @@ class TopicAdmin:
             except Refused as error:
                 if ": 415 " in str(error) or "Cannot deserialize" in str(
                     error
-                ):  # 2.9 reads a number, whatever the header says
+                ):  # Pulsar 2.9 expects a plain number, whatever the Content-Type
                     raise Refused("this Pulsar keeps no properties of topics: it must be 2.10 or later") from error
                 raise
         else:
@@ -106,7 +106,8 @@ class TopicAdmin:
         await self._http.call("POST", path_of(topic) + "/createMissedPartitions")
 
     async def delete_topic(self, topic: str, *, partitioned: bool) -> None:
-        # Forced: the sidecar's own readers are subscriptions, and a Kafka topic goes with its consumers connected.
+        # Forced, because the sidecar's own readers are subscriptions too, and Kafka deletes a topic even with consumers
+        # connected.
         await self._http.call(
             "DELETE", path_of(topic) + ("/partitions" if partitioned else ""), params={"force": "true"}
         )
@@ -215,7 +216,7 @@ def _texts_by_name(found: Any) -> dict[str, str]:
 
 
 def _by_partition(found: Any) -> dict[int, dict[str, Any]]:
-    # While brokers stop, the topic itself may stand among them.
+    # While brokers shut down, the partitioned topic itself may be listed among its partitions.
     return {
         split[1]: mapping(stats)
         for name, stats in found["partitions"].items()
@@ -229,7 +230,8 @@ def _compacted_ledger(stats: Any) -> int:
 
 def _compaction_stats(stats: Any) -> CompactionStats:
     compacted = stats.get("compactedLedger") or {}
-    entries, size = int(compacted.get("entries", 0)), int(compacted.get("size", 0))  # -1 where there is no such ledger
+    # -1 where there is no compacted ledger
+    entries, size = int(compacted.get("entries", 0)), int(compacted.get("size", 0))
     properties = stats.get("cursors", {}).get(COMPACTION, {}).get("properties") or {}
     return CompactionStats(
         _log_stats(stats),
@@ -247,8 +249,9 @@ def _position(found: dict[str, Any]) -> Position | None:
 
 
 def _log_stats(internal: dict[str, Any]) -> LogStats:
-    # The open ledger shows 0 entries in the list; its count is currentLedgerEntries. That is 0 where none is open, as
-    # in a terminated topic that a broker has loaded again. The list is not sorted when some of it is offloaded.
+    # The list shows 0 entries for the open ledger; its count is currentLedgerEntries. That is 0 where no ledger is
+    # open, as in a terminated topic that a broker has loaded again. The list is not sorted when some ledgers are
+    # offloaded.
     known = sorted(internal["ledgers"], key=lambda ledger: int(ledger["ledgerId"]))
     ledgers, empty = [], None
     for place, ledger in enumerate(known):
