@@ -197,12 +197,9 @@ class SnapshotShard:
         writes = await self._writer()
         for key in deleted:
             writes.send(key, None)
-        await (
-            self.write_marker()
-            # Compaction drops deletions: without a marker behind them, a reader that waits for the last entry would not
-            # get.
-            # it.
-        )
+        # Compaction drops deletions: without a marker behind them, a reader that waits for the last entry would not
+        # get it.
+        await self.write_marker()
 
     async def _writer(self) -> KeyedWrites:
         async with self._opening:

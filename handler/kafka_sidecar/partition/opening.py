@@ -16,11 +16,11 @@ from kafka_sidecar.partition.log.port import EntryLog
 from kafka_sidecar.pulsar.entry import LogStats, Position
 from kafka_sidecar.pulsar.raw_entries import NoEntryCame
 
-# Where a partition that is read begins to fold: what is written next is judged by what was under way at the same time,
-# and consumers mostly go on close to the end.
+# An opened partition begins to fold this far before its last entry. The next batches are judged by those that were in
+# flight at the same time, and most consumers resume close to the log end.
 ENTRIES_BEFORE_END: Final = 64
 BYTES_BEFORE_END: Final = 1024 * 1024
-# A ledger that brings nothing for so long is not waited for, if the fold can begin in a later one.
+# If a ledger delivers no entry within 5 s, the fold begins in a later ledger, where it may.
 SILENT_SECONDS: Final = 5.0
 
 
@@ -46,7 +46,7 @@ class FoldSnapshots(Protocol):
 
 class Begun(NamedTuple):
     stats: LogStats
-    log_start: int | None  # the first offset of the log, if the fold has seen it
+    log_start: int | None  # The first offset of the log; None if the fold began further on
 
 
 async def begin_fold(
@@ -66,11 +66,12 @@ async def begin_fold(
     """
     stats = await log.stats()
     if stats.last is None:
-        # Never written, or all trimmed: the ledgers' metadata has the end. It may have what is written meanwhile as
-        # well.
+        # The topic was never written to, or is trimmed completely. The managed ledger's properties hold its last index,
+        # which may include entries that were written after the first stats.
         last_index = await log.index_property()
         stats = await log.stats()
-    # After that: of a transaction that is in what was looked at, it was stored before.
+    # Read after the stats: each transaction is announced before its first batch is written, so the announcement covers
+    # all transactions within the stats.
     transactions_behind = await log.transactions_from()
     if announce is not None and transactions_behind != BEFORE_ALL:
         announce()
@@ -124,7 +125,8 @@ async def _may_have_lost(log: EntryLog, first: Position | None, transactions_beh
     if first is None or transactions_behind >= first or await begins_with(log, first):
         return False
     try:
-        entry = await first_entry(log)  # if it is a batch, its index is that of its last record
+        # The index of an entry is that of its last record, so its base offset has to be compared.
+        entry = await first_entry(log)
     except (NothingToRead, NoEntryCame):
         return True
     return entry is None or entry.base_offset > 0
@@ -134,14 +136,15 @@ def _begin_before(stats: LogStats, last: Position, fold: Fold, at_the_latest: Po
     start = stats.before(last, ENTRIES_BEFORE_END, BYTES_BEFORE_END)
     if at_the_latest is not None and stats.first is not None:
         start = max(min(start, at_the_latest), stats.first)
-    fold.replayed_from = start  # what stood before the first entry may have been kept
+    # Set even if the fold begins at the first entry, since a snapshot may know of trimmed entries before it.
+    fold.replayed_from = start
     fold.begins_at_first = start == stats.first
 
 
 async def _begin_where_nothing_is_read(log: EntryLog, fold: Fold, to_end: ReadToEnd) -> None:
     """All entries that are left are markers of Pulsar's own, which take an index and no reader is given."""
     end = await end_without_records(log, await log.stats())
-    await to_end.run_first((await log.stats()).last)  # what others wrote before that question
+    await to_end.run_first((await log.stats()).last)  # Other writers may have appended entries before the end was read
     if fold.reached is None and not fold.knows_next_offset:
         fold.replayed_from, fold.begins_at_first = None, True
         fold.begin_empty(end)
@@ -157,9 +160,10 @@ async def _check_entries_without_index(log: EntryLog, fold: Fold, passed_to: Pos
             f"the log has indexes from entry {first} on, but entry {passed_to} came without one: {SWITCH_ON}"
         )
     last_index = await log.index_property()
-    if fold.knows_next_offset:  # others may have written meanwhile
+    if fold.knows_next_offset:  # Another writer has appended an entry in the meantime
         return
     known = -1 if last_index is None else last_index
     if first is None and known >= 0:
         raise IndexAlarm(f"the log had come to index {known}, but its last entries have none: {SWITCH_ON}")
-    fold.begin_empty(known + 1)  # what has an index, if any, is nothing that readers are given
+    # If entries with an index are left, they are ones that the broker hands to no reader, such as Pulsar markers.
+    fold.begin_empty(known + 1)

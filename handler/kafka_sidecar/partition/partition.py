@@ -65,15 +65,16 @@ limited = RateLimitedLog(log)
 
 # As long as Kafka clients wait for an answer (request.timeout.ms).
 OPEN_SECONDS: Final = 30.0
-# What has a receipt is read within some milliseconds.
+# The tail reader normally delivers an acknowledged entry within some milliseconds. After 5 s the log end is confirmed
+# instead.
 AWAITED_SECONDS: Final = 5.0
-# Mostly some milliseconds. Clients wait ten times as long.
+# Confirming the log end normally takes some milliseconds. Clients wait ten times as long (request.timeout.ms).
 CHECK_SECONDS: Final = 3.0
 # A partition that is only written needs no tail: it would read back every entry for nobody.
 TAIL_IDLE_SECONDS: Final = 5.0
-# Where nothing is appended; shorter than a tail waits until it is closed.
+# The interval of ticks while nothing is appended. It is shorter than TAIL_IDLE_SECONDS.
 QUIET_TICK_SECONDS: Final = 4.0
-# Longer than any client waits before it asks again (retry.backoff.max.ms is 1 s).
+# A search without clients runs on longer than any client backs off before its retry (retry.backoff.max.ms is 1 s).
 SEARCH_LINGER_SECONDS: Final = 5.0
 
 
@@ -123,11 +124,11 @@ class Partition:
         self._cache = indexes.cache.partition()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[Append] = []
-        self._watchers: dict[Watcher, None] = {}  # in order
+        self._watchers: dict[Watcher, None] = {}  # An ordered set: watchers are woken in the order in which they came
         self._log_start = LogStart(log_, self)
         self._catch_ups = CatchUpReaders(name, log_, self._cache, limits.read_ahead, contents, self)
-        # By time. A client that asks again finds its search further on; one that has gone does not have the log read to
-        # its end.
+        # ListOffsets searches in flight, by timestamp. A client that retries joins the search that is in flight. A
+        # search whose clients have disconnected stops before it has read the whole log.
         self.searches: SingleFlight[int, Searched] = SingleFlight(linger=SEARCH_LINGER_SECONDS)
         self.times = PartitionTimes(name, log_, self, indexes, clock)
         self.used_at = self._begun_at = self._loop.time()
@@ -168,14 +169,15 @@ class Partition:
 
     async def _open(self) -> None:
         try:
-            # Its entries may have to wait in this process.
+            # Entries that wait in this process to be decoded count as progress, so they do not make the opening time
+            # out.
             async with while_it_goes_on(
                 OPEN_SECONDS, lambda: (self._fold.reached, self._tail.delays, self._log.patience.delays)
             ):
                 asked_at = self._loop.time()
                 changes = self._config_changes
                 config = await self._log.config()
-                if changes == self._config_changes:  # else it was altered while the answer was on its way
+                if changes == self._config_changes:  # A newer config may have been set while this request was in flight
                     self._appender.config = config
                 changes = self._skip_changes
                 skipped = await self._log.skipped()
@@ -234,7 +236,7 @@ class Partition:
             self._opening.cancel()
         if code is ErrorCode.KAFKA_STORAGE_ERROR or self._opened.done():
             log.info("partition %s: %s", self.name, why)
-        else:  # clients try again and again
+        else:  # Rate-limited, because clients retry without end
             limited.warning("partition %s: %s", self.name, why)
         if not self._opened.done():
             self._opened.set_result(None)
@@ -385,7 +387,7 @@ class Partition:
         """Another sidecar has kept more than is known here."""
         self._fold.producers.knows_the_past = False
         self._replay.begin_again()
-        self._replay.start()  # nothing is kept until it is done
+        self._replay.start()  # No producer snapshot is stored until this replay is done
 
     def _keeps_producers(self) -> bool:
         """A sidecar that appends keeps what it knows of producers; one that only reads does not."""
@@ -535,7 +537,7 @@ class Partition:
             for watcher in watchers:
                 try:
                     watcher.on_partition_changed(self)
-                except Exception:  # a consumer's trouble is not the partition's
+                except Exception:  # A failing consumer must not end the partition
                     metrics.INTERNAL_ERRORS.labels("watcher").inc()
                     limited.exception("partition %s: a waiting consumer could not be woken", self.name)
 
@@ -571,7 +573,7 @@ class Partition:
             return FetchedRun([], 0, offset, ErrorCode.OFFSET_OUT_OF_RANGE) if confirmed else None
         if offset == self._fold.next_offset:
             return FetchedRun([], 0, offset, ErrorCode.NONE)
-        # The readers are asked first, for they must learn how far their consumers have come.
+        # The catch-up readers come before the cache, because they must learn how far their consumers have read.
         held = self._catch_ups.run(offset, max_bytes, at_least_one, now)
         run = self._cache.run(offset, max_bytes, at_least_one) or held
         return run if run is not None else self._catch_ups.bring(offset, now)
@@ -701,16 +703,16 @@ class Partition:
         self._validation.expire(now)
         self._tail_watch.note(self._appender.awaited)
         if self._appender.awaited is not None and self.is_open:
-            self._log_end.is_confirmed_since(
-                now - AWAITED_SECONDS
-            )  # retention may have taken it unread, and nothing stands behind it
+            # Retention may have removed the awaited entry unread. If it was the last entry, no later one reveals that.
+            self._log_end.is_confirmed_since(now - AWAITED_SECONDS)
         self._tail_watch.tick(now)
         if not self._opened.done():
             self._tick_while_opening(now)
         if not self.is_open:
             return
         if self._waiting:
-            self._release()  # what they waited behind may have given up, and what failed is tried again
+            # What blocked these appends may have ended, and a failed replay or snapshot store is retried.
+            self._release()
         limits = self._limits
         self._appender.tick(now, limits.idle_seconds)
         self._catch_ups.tick(now, limits.catch_up_idle_seconds)
@@ -723,7 +725,7 @@ class Partition:
         if self._keeps_producers():
             self._producer_snapshots.tick(now)
         self._producer_times.tick(now)
-        if self._watchers:  # consumers that wait come back in a moment, and it need not be opened again for them
+        if self._watchers:  # Waiting consumers fetch again soon, so the tail reader stays open for them
             self._tail.wanted_at = now
         quiet = now - max(self._tail.wanted_at, self._tail_fold.foreign_at) > TAIL_IDLE_SECONDS
         if quiet and not self._appender.pending:

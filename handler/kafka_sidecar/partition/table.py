@@ -29,15 +29,16 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
-# As fine as the deadlines of appends.
+# The tick expires appends, so it is as fine as their deadlines.
 TICK_SECONDS: Final = 1.0
-# Every partition is looked at to count what its producers take: seldom, while there is much room yet.
+# To count the memory of producer states, every partition is visited: every 4 s, and every 1 s once half of the limit is
+# used.
 COUNTED_SECONDS: Final = 4.0
-# Before a partition is closed because what is known of producers takes too much.
+# If producer states exceed their memory limit, partitions that were unused for 5 s are closed.
 UNUSED_SECONDS: Final = 5.0
-# Each piece that is unfolded, and each entry that waits, counts for so much of the cache at the most.
+# A batch that is being decoded, or an entry that waits for that, counts for at most 1/8 of the cache budget.
 UNFOLDING_SHARE: Final = 8
-# What is kept of folds is worth a moment of a shutdown, and no more.
+# A shutdown waits at most 3 s for snapshots to be stored.
 CLOSE_SECONDS: Final = 3.0
 
 
@@ -64,7 +65,7 @@ class PartitionTable:
         self._failures = EntryFailures()
         self._opened = 0
         self._counted_at = -math.inf
-        self.opening = 0  # partitions that may be there or not
+        self.opening = 0  # The number of partitions that are being opened; some of them may not exist
         self.cache = FetchCache(cache_bytes)
         unfolding().hold = self._hold_unfolding
         self._indexes = TimeIndexes(self.cache, states)
@@ -162,9 +163,10 @@ class PartitionTable:
             await pace.maybe_yield()
             try:
                 left_open += len(partition.transactions.left_open)
-                waiting += partition.has_waiting  # before some of them have to come again
+                # Counted before the tick, because the tick may expire appends that wait.
+                waiting += partition.has_waiting
                 self._tick_one(name, partition, now)
-            except Exception:  # the others go on
+            except Exception:  # A failing partition must not stop the housekeeping of the others
                 metrics.INTERNAL_ERRORS.labels("partition_housekeeping").inc()
                 log.exception("partition %s: housekeeping failed", name)
         if now - self._counted_at >= COUNTED_SECONDS or self._memory.is_half_full:
@@ -194,7 +196,7 @@ class PartitionTable:
             if seconds < UNUSED_SECONDS or not self._memory.is_full:
                 break
             size = sum([table.size for table in self._partitions[name].producer_tables()])
-            if size >= AWAKE_BYTES:  # else it would be opened again for nothing
+            if size >= AWAKE_BYTES:  # Closing a partition with few producer states would free too little
                 self._memory.used -= size
                 self.forget(name)
         if self._memory.is_full:

@@ -26,7 +26,7 @@ from kafka_sidecar.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
-# Another writer that has written will mostly write again; for so long all entries are read as they come.
+# Another writer that has appended will probably append again, so for 5 s all entries are read as they come.
 FOREIGN_SECONDS: Final = 5.0
 
 
@@ -54,7 +54,7 @@ class TailFold:
         self._replay = replay
         self._gaps = gaps
         self._tail_gap = tail_gap
-        self.foreign_at = -math.inf  # when another's entry came last
+        self.foreign_at = -math.inf  # When an entry of another writer was last read
 
     def others_write(self, now: float) -> bool:
         return now - self.foreign_at < FOREIGN_SECONDS
@@ -82,7 +82,7 @@ class TailFold:
             fold.check_count(position, last_index, content)
         except EntryUnreadable as error:
             self.foreign_at = now
-            said = last_index - permits_of(entry) + 1  # a broker gives each message of an entry an index
+            said = last_index - permits_of(entry) + 1  # The broker gives an index to each message of an entry
             if self._is_held(position, fold.base_by(said, last_index)):
                 return
             metrics.UNREADABLE_ENTRIES.inc()
@@ -102,7 +102,7 @@ class TailFold:
         folded = fold.by_reading(position, last_index, content)
         fold.note_time(entry)
         if folded.sure_from == THE_PAST and is_open:
-            self._replay.start()  # what comes next is judged at once
+            self._replay.start()  # The replay starts now, so that later batches can be judged at once
         self._folded.add(folded, content)
         if content.writer is None or content.writer != self._appender.writer_name:
             self.foreign_at = now

@@ -209,11 +209,9 @@ class Sidecar:
             max_request=limits.max_request_bytes,
             max_connections=limits.max_connections,
             idle_seconds=limits.connection_idle_seconds,
-            others_serve=lambda: bool(
-                config.kafka.advertised
-                # By the setting, not by the known members: after a pause of the process, other sidecars may have joined
-                # unnoticed.
-            ),
+            # By the setting, not by the known members: after a pause of the process, other sidecars may have joined
+            # unnoticed.
+            others_serve=lambda: bool(config.kafka.advertised),
             awake_clock=clock.awake,
         )
         self._parts = Parts(

@@ -46,11 +46,11 @@ class Producer:
         self._events = events
         self._open = True
         self._id = connection.new_id()
-        # Templates, filled in per SEND: building them again costs more than the SEND itself.
+        # Protobuf templates that each SEND fills in: building new ones costs more than the SEND itself.
         self._command = BaseCommand(type=Type.SEND)
         self._command.send.producer_id = self._id
         self._metadata = MessageMetadata(producer_name=name.encode())
-        # The same with one more property, which is another one in each entry.
+        # Template with one more property, whose key and value each SEND sets.
         self._varied = MessageMetadata()
         self._varied.CopyFrom(self._metadata)
         self._varying = self._varied.properties.add()

@@ -13,15 +13,15 @@ from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents
 
-# A broker hands entries out within milliseconds; one under load took seconds.
+# A broker dispatches an entry within milliseconds, but a broker under load took seconds.
 ENTRY_SECONDS: Final = 10.0
 LONGEST_SECONDS: Final = 80.0
-# At which readers have waited in vain, of one log.
+# Patience remembers a longer timeout for at most 64 positions of a log.
 MOST_PLACES: Final = 64
-# Entries on their way at a time: those behind the one that is looked for come in vain.
+# Entries in flight to a short reader. Those behind the entry that the caller looks for are wasted.
 PERMITS: Final = 32
-# They wait here while one is looked into, so there are fewer where they are large. How large they are is known when
-# some have come.
+# Entries in flight wait in memory while the caller inspects one, so a reader gets fewer permits where entries are
+# large. FIRST_PERMITS applies until an entry size is known.
 AHEAD_BYTES: Final = 16 * 1024 * 1024
 FIRST_PERMITS: Final = 16
 
@@ -40,10 +40,11 @@ class Patience:
     def __init__(self, least: float | None = None, most: float | None = None) -> None:
         self._least = least
         self._most = most
-        self.entry_bytes: float | None = None  # of the largest entries that came of late; None before the first
-        self.delays = 0  # how often an entry that has come had to wait in this process
+        self.entry_bytes: float | None = None  # decaying maximum of bytes per flow permit; None before the first entry
+        self.delays = 0  # how often an entry that had arrived was delayed in this process
         self._usual = 0.0
-        self._in_vain: dict[Position | None, float] = {}  # by the place of the entry that did not come, the next wait
+        # Position at which a reader timed out → next timeout in seconds.
+        self._in_vain: dict[Position | None, float] = {}
 
     def note_size(self, of_one: float) -> None:
         """What a permit has brought. A reader forgets it sooner than those behind it."""
@@ -108,7 +109,7 @@ class _Permits:
     def __init__(self, most: int, patience: Patience) -> None:
         self._most = most
         self._patience = patience
-        self._size = patience.entry_bytes  # of what a permit brings
+        self._size = patience.entry_bytes  # decaying maximum of bytes per flow permit
         self._left = self.first = self._wanted
 
     @property
@@ -173,14 +174,15 @@ async def raw_entries_from(
         loop = asyncio.get_running_loop()
         has_begun = False
         while True:
-            await pace.maybe_yield()  # entries that are here already are handed out without a turn of the loop
+            # Entries that are queued already are returned without an event loop turn, and would starve other tasks.
+            await pace.maybe_yield()
             seconds, asked_at = patience.at(start, reached), loop.time()
             try:
                 async with asyncio.timeout(seconds):
                     entry = await events.entries.get()
             except TimeoutError as error:
                 if not events.entries.empty():
-                    continue  # this process stood still, and the timer came first
+                    continue  # the process was paused, so the timer fired although an entry had arrived
                 patience.was_too_short(start, reached, seconds)
                 raise NoEntryCame(f"no entry came within {seconds:.0f} s") from error
             if isinstance(entry, PulsarError):

@@ -18,9 +18,10 @@ _EXCLUSIVE: Final = 0
 _FAILOVER: Final = 2
 # PulsarApi.proto, enum AckType.
 _CUMULATIVE: Final = 1
-# Position −1:−1 as the protocol writes it: unsigned.
+# MessageId.earliest is −1:−1. PulsarApi.proto encodes both numbers as unsigned 64-bit integers.
 _EARLIEST: Final = 2**64 - 1
-# In one command: a broker counts with Java's int. Only an entry that says it has so many messages asks for as many.
+# Limit of permits in one Flow command, since a broker counts them in a Java int. Only an entry that claims to hold so
+# many messages needs more.
 MOST_PERMITS: Final = 2**30
 
 
@@ -61,7 +62,8 @@ class Reader:
         subscribe.read_compacted = compacted
         subscribe.start_message_id.ledger_id = _EARLIEST if start is None else start.ledger
         subscribe.start_message_id.entry_id = _EARLIEST if start is None else start.entry
-        # A position whose ledger is gone falls back to this: earliest, never a silent jump to the end.
+        # If the ledger of the start position is deleted, the broker falls back to this initial position: earliest,
+        # never a silent jump to the end.
         subscribe.initial_position = 1
         await reader._begin(command)
         return reader
@@ -118,7 +120,8 @@ class Reader:
             command.flow.message_permits = min(permits, MOST_PERMITS)
             self._connection.write_command(command)
             permits -= command.flow.message_permits
-        self._connection.flush()  # the broker is idle meanwhile, and there may be much to do before this turn is over
+        # Sent at once: the broker is idle until it has permits, and this event loop turn may take long.
+        self._connection.flush()
 
     def skip_to(self, position: Position) -> None:
         """Go on behind this entry. A cumulative acknowledgement moves the read position of a reader's cursor

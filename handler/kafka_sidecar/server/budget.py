@@ -65,7 +65,7 @@ class ByteBudget:
         for item in self._queue:
             if item[1] == granted:
                 self._queue.remove(item)
-                self._grant()  # those behind it may be smaller
+                self._grant()  # requests queued behind the withdrawn one may be smaller and fit now
                 return True
         return False
 

@@ -37,17 +37,19 @@ from kafka_sidecar.wire.message import Message
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
-# Java clients have 5 requests in flight, librdkafka a million (max.in.flight): each one begun holds objects here.
+# Limit of requests in flight on a connection. Java clients have 5, librdkafka up to a million (max.in.flight), and each
+# request holds objects in memory.
 MAX_IN_WORK: Final = 128
 RESUME_IN_WORK: Final = 64
-# A client on a slow link moves more often; one that was stopped may come back, but not at others' expense.
+# A client on a slow link makes progress more often than every 10 s. A suspended client may resume later, but must not
+# hold memory that others wait for.
 STALLED_SECONDS: Final = 10.0
-# Bytes: so many a second of a request, and of answers within those seconds. A slower client does not move, when others
-# wait.
+# Minimum progress in bytes: per second while a request arrives, and per STALLED_SECONDS while fetch responses leave. A
+# slower client counts as stalled while others wait for memory.
 LEAST_RATE: Final = 64 * 1024
-# How long a client that gets the end may take to end too.
+# After the sidecar has closed its side of a connection, the client has 1 s to close the other side.
 FAREWELL_SECONDS: Final = 1.0
-# A heartbeat that waits for longer behind other answers is on its way to miss a session.
+# A heartbeat whose response waits longer than 3 s behind other responses may soon exceed session.timeout.ms.
 LATE_SECONDS: Final = 3.0
 
 
@@ -75,11 +77,11 @@ class _Slot:
         self.size = size
         self.begun = begun
         self.ready = False
-        self.ready_at = 0.0  # where it had to wait for others
-        self.answer_size = 0  # as far as it counts against the share of all answers
-        self.abandoned = False  # its client is gone, and nobody waits for it
-        self.orphaned = False  # its client is gone, and its work goes on
-        self.answer: Response = None  # stays None where no answer is to be sent
+        self.ready_at = 0.0  # when the response was complete, if it had to wait for earlier responses
+        self.answer_size = 0  # bytes that this response counts in the AnswerShare
+        self.abandoned = False  # the client has disconnected, and the result is discarded
+        self.orphaned = False  # the client has disconnected, and the request runs to completion
+        self.answer: Response = None  # stays None if the request gets no response
         self.task: asyncio.Future[Any] | None = None
 
 
@@ -102,17 +104,17 @@ class KafkaConnection(asyncio.Protocol):
         self._dispatch = dispatch
         self._budget = budget
         self._answers = answers
-        self._answer_bytes = 0  # of answers that are made and that the client has not taken
+        self._answer_bytes = 0  # bytes of completed fetch responses that the client has not received yet
         self._read_since = 0.0
-        self._moved = (0, 0.0)  # what the transport held when answers were last seen to leave, and when that was
+        self._moved = (0, 0.0)  # bytes in the write buffer and loop time when the client last received response bytes
         self._on_lost = on_lost
         self._frames = FrameBuffer(max_request)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._writer: TurnWriter | None = None
         self._slots: deque[_Slot] = deque()
-        self._backlog: deque[memoryview] = deque()  # frames of one read that wait for earlier requests
-        self._reserved = 0  # for the frame that is still arriving
+        self._backlog: deque[memoryview] = deque()  # received requests that wait until earlier requests are answered
+        self._reserved = 0  # bytes reserved for the frame that is still arriving
         self._reserved_at = 0.0
         self._waiting_for_budget = False
         self._client_is_slow = False
@@ -162,7 +164,7 @@ class KafkaConnection(asyncio.Protocol):
         self.peer = f"{peer[0]}:{peer[1]}"
         self.local_address = Endpoint(str(local[0]), int(local[1]))
         metrics.CONNECTIONS.inc()
-        if self._state is ConnectionState.DRAINING:  # since it was accepted
+        if self._state is ConnectionState.DRAINING:  # drain() was called between accept and connection_made
             self._take_leave()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -177,7 +179,7 @@ class KafkaConnection(asyncio.Protocol):
         for slot in slots:
             has_ended = (
                 slot.task is not None and slot.task.done()
-            )  # perhaps in an error, for which the connection was closed
+            )  # the request may have failed, and that closed the connection
             if slot.ready or has_ended or slot.handled.ends_with_client:
                 slot.abandoned = True
                 if slot.task is not None:
@@ -206,7 +208,7 @@ class KafkaConnection(asyncio.Protocol):
             self._refuse("frame", error)
             return
         if frames and self._reserved:
-            self._release(self._reserved)  # the first frame takes its bytes over below
+            self._release(self._reserved)  # the request counts these bytes again when it begins, in _begin
             self._reserved = 0
         self._backlog.extend(frames)
         self._begin_backlog()
@@ -306,7 +308,7 @@ class KafkaConnection(asyncio.Protocol):
         elif slot.orphaned:
             self._finish(slot, None)
         elif not slot.abandoned:
-            self.abort()  # what is behind it would wait without end
+            self.abort()  # responses keep the order of requests, so later ones would wait without end
 
     def _finish(self, slot: _Slot, answer: Response) -> None:
         if slot.orphaned:
@@ -365,7 +367,8 @@ class KafkaConnection(asyncio.Protocol):
         if self._state is ConnectionState.DRAINING and not slots:
             self._take_leave()
         elif (self._backlog or self._paused) and len(slots) <= RESUME_IN_WORK and not self._resuming:
-            # Not at once: the code that completed this answer may be about to complete others.
+            # Later requests begin in the next event loop turn: the code that completed this response may complete
+            # others in this one.
             self._resuming = True
             self._loop.call_soon(self._resume)
 
@@ -381,7 +384,7 @@ class KafkaConnection(asyncio.Protocol):
             return False
         self._writer.write(*pieces)
         if slot.answer_size:
-            self._writer.flush()  # its bytes count until the transport has them
+            self._writer.flush()  # the response counts in the AnswerShare until the transport has its bytes
         return True
 
     def _resume(self) -> None:
@@ -404,7 +407,7 @@ class KafkaConnection(asyncio.Protocol):
         if not self._reserved or self._paused or not self._budget.is_wanted:
             return False
         if now - max(self._reserved_at, self._read_since) > STALLED_SECONDS + self._reserved / LEAST_RATE:
-            return True  # it comes in drops
+            return True  # the request arrives in small pieces, slower than LEAST_RATE
         return now - max(self.last_active, self._read_since) > STALLED_SECONDS
 
     def _takes_nothing(self, now: float) -> bool:
@@ -445,7 +448,7 @@ class KafkaConnection(asyncio.Protocol):
         self._become(ConnectionState.LEAVING)
         if self._writer is not None:
             self._writer.flush()
-        with contextlib.suppress(OSError):  # its client has gone meanwhile
+        with contextlib.suppress(OSError):  # the client may have disconnected meanwhile
             self._transport.write_eof()
         self._transport.resume_reading()
         self._loop.call_later(FAREWELL_SECONDS, self.close)
@@ -463,5 +466,5 @@ class KafkaConnection(asyncio.Protocol):
         self._backlog.clear()
         if self._transport is not None:
             if self._writer is not None:
-                self._writer.flush()  # the answers to what came before
+                self._writer.flush()  # responses to earlier requests are sent before the abort
             self._transport.abort()

@@ -22,14 +22,16 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
-# Connections that wait to be accepted: all clients come at once when a sidecar is started again.
+# Length of the accept queue (listen backlog): all clients reconnect at once when a sidecar restarts.
 BACKLOG: Final = 1_024
-# Of connections that are cut, the log names so many.
+# When a drain times out, the log names at most 10 of the connections that are cut.
 MOST_NAMED: Final = 10
-# While bytes are waited for, clients that hold them are looked at so often; else only for those that are idle.
+# While requests or fetches wait for memory, connections are checked for stalled and idle clients every second.
+# Otherwise they are checked every 30 s, for idle clients only.
 SWEEP_SECONDS: Final = 1.0
 IDLE_SWEEP_SECONDS: Final = 30.0
-# Between two clients that connect again to hear of a node.
+# Pause between two connections that are closed because their clients' Metadata lacks a node. They reconnect and request
+# Metadata again.
 TELL_SECONDS: Final = 0.005
 
 
@@ -55,8 +57,9 @@ class Listener:
         self._max_request = max_request
         self._max_connections = max_connections
         self._idle_seconds = idle_seconds
-        self._connections: dict[KafkaConnection, None] = {}  # in order
-        self._to_hear_of_a_node: dict[KafkaConnection, int] = {}  # the node that they do not know
+        self._connections: dict[KafkaConnection, None] = {}  # a dict keeps the order of connections
+        # Id of the node that the client's last Metadata response lacked.
+        self._to_hear_of_a_node: dict[KafkaConnection, int] = {}
         self._telling = SupervisedTask("tell_again", "this sidecar", self._tell_again)
         self._look_for_idle_at = 0.0
         self._servers: list[asyncio.Server] = []
@@ -116,7 +119,7 @@ class Listener:
             self._empty.set()
 
     def _beat(self) -> None:
-        if self._awake.stood_still():  # timers may run before sockets are read
+        if self._awake.stood_still():  # after a pause of the process this timer may run before sockets are read
             self._stood_still()
         self._awake.beat()
 
@@ -127,7 +130,8 @@ class Listener:
         )
         self._awake.wake()
         for connection in list(self._connections):
-            connection.drain()  # what was begun before is answered, and what stands unread is dropped
+            # Requests in flight are answered; requests not read yet are dropped, and clients send them again.
+            connection.drain()
 
     def tell_again(self, node_id: int) -> None:
         """A node is there again. Clients that got Metadata meanwhile hear of it when they connect again."""
@@ -158,7 +162,7 @@ class Listener:
                     connection.peer,
                 )
             if stalled or now - connection.last_active > self._idle_seconds:
-                connection.abort()  # a close would wait for a client that takes nothing any more
+                connection.abort()  # close() would wait for the write buffer of a client that no longer reads
 
     async def drain(self, seconds: float) -> bool:
         """Stop accepting, let everyone finish; True when all did in time."""

@@ -7,7 +7,7 @@ import socket
 import struct
 from typing import Final
 
-# tcpi_rtt in Linux' struct tcp_info: microseconds.
+# Offset of tcpi_rtt in Linux's struct tcp_info. The value is in microseconds.
 _RTT_AT: Final = 68
 _RTT: Final = struct.Struct("=I")
 

@@ -37,11 +37,12 @@ from kafka_sidecar.wire.error_code import ErrorCode
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
-# All commits of a group within a second move its subscription once: a move is an admin call.
+# All commits of a group within one second move its subscription once, since each move is an admin call.
 INTERVAL_SECONDS: Final = 1.0
-# Half of the admin client's connections, so that other calls are not held up.
+# Moves take at most half of the admin client's 16 connections, so that other calls are not held up.
 CONCURRENT_MOVES: Final = 8
-# Positions of subscriptions, so that one that need not move is not moved; about 200 bytes each.
+# Limit of remembered subscription positions. A subscription that is in place already needs no admin call. A position
+# takes about 200 bytes.
 MAX_REMEMBERED: Final = 100_000
 
 
@@ -57,13 +58,13 @@ def can_be_mirrored(group: str) -> bool:
 
 class Subscription(NamedTuple):
     group: str
-    partition: str  # in the words of Pulsar
+    partition: str  # full Pulsar name of the partition
 
 
 class Committed(NamedTuple):
     offset: int
     topic: TopicName
-    topic_id: uuid.UUID | None  # None where that was not known
+    topic_id: uuid.UUID | None  # None if the topic id was not known at the commit
 
 
 class Topics(Protocol):
@@ -102,8 +103,9 @@ class Mirror:
         self._topics = topics
         self._patterns = patterns
         self._admin = admin
-        self._wanted: dict[Subscription, Committed] = {}  # until the subscription stands there
-        self._behind: set[Subscription] = set()  # those that could not be moved when it was tried last
+        # Committed offsets to which the subscription has not been moved yet.
+        self._wanted: dict[Subscription, Committed] = {}
+        self._behind: set[Subscription] = set()  # subscriptions whose last move failed
         self._stands_at: OrderedDict[Subscription, Position] = OrderedDict()
         self._task = every(INTERVAL_SECONDS, "mirroring", self._move_all)
         self._deletions: set[asyncio.Task[None]] = set()
@@ -141,7 +143,7 @@ class Mirror:
         for subscription in subscriptions:
             self._wanted.pop(subscription, None)
         for subscription in subscriptions:
-            async with self._turns.turn(subscription):  # a move that is under way would make it again
+            async with self._turns.turn(subscription):  # a move in flight would create the subscription again
                 self._stands_at.pop(subscription, None)
                 self._behind.discard(subscription)
                 try:
@@ -166,14 +168,14 @@ class Mirror:
     async def _follow(self, subscription: Subscription) -> None:
         async with self._moves, self._turns.turn(subscription):
             committed = self._wanted.get(subscription)
-            if committed is None:  # deleted since
+            if committed is None:  # the committed offset was deleted meanwhile
                 return
             try:
                 if (
                     committed.topic_id is not None
                     and await self._topics.topic_id(committed.topic) != committed.topic_id
                 ):
-                    self._done(subscription, committed)  # it was committed of another topic, which had this name
+                    self._done(subscription, committed)  # the offset was committed for a deleted topic of the same name
                     return
                 await self.move(subscription, committed.offset)
             except TopicMissing:
@@ -201,7 +203,7 @@ class Mirror:
 
     def _done(self, subscription: Subscription, committed: Committed) -> bool:
         """Nothing is left to do for this commit. Whether something had failed before."""
-        if self._wanted.get(subscription) is committed:  # else there was another meanwhile
+        if self._wanted.get(subscription) is committed:  # a newer committed offset still has to be mirrored
             del self._wanted[subscription]
         was_behind = subscription in self._behind
         self._behind.discard(subscription)
@@ -217,7 +219,8 @@ class Mirror:
             if subscription not in self._stands_at:
                 raise TopicMissing(f"no subscription {subscription.group} is known")
             await self._admin.subscriptions.reset_cursor(topic, subscription.group, position)
-        except TopicMissing:  # Pulsar says so of a subscription too: it has expired, or its topic was made again
+        # Pulsar answers 404 for a missing subscription too: it has expired, or the topic was created again.
+        except TopicMissing:
             self._stands_at.pop(subscription, None)
             with contextlib.suppress(AlreadyExists):
                 await self._admin.subscriptions.create(topic, subscription.group)
@@ -238,7 +241,8 @@ class Mirror:
 async def next_to_read(log_: EntryLog, offset: int) -> Position:
     """The place of the entry that holds `offset`, or behind the last entry where none does yet."""
     stats = await log_.stats()
-    last = stats.last  # asked for first: what comes meanwhile may hold the offset, and must not be passed over
+    # Stats come before find_index: an entry that arrives in between may hold the offset, and must not be skipped.
+    last = stats.last
     found = await log_.find_index(offset)
     if found is not None:
         return found

@@ -6,8 +6,8 @@ import logging
 import time
 from typing import Final
 
-# An outage repeats the same few lines for each partition, group and client: of each kind, this many at once and then
-# one in ten seconds.
+# An outage repeats the same few log lines for each partition, group and client. Five lines of a kind are logged at
+# once, then one every 10 s.
 BURST: Final = 5
 PER_SECOND: Final = 0.1
 

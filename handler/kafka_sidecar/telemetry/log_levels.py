@@ -7,7 +7,7 @@ from typing import Final
 
 ROOT: Final = "root"
 PACKAGE: Final = "kafka_sidecar"
-# LogLevelConfig.VALID_LOG_LEVELS; Python has no finer one than DEBUG.
+# Log levels of Kafka's LogLevelConfig.VALID_LOG_LEVELS. TRACE is DEBUG here, Python's finest level.
 LEVELS: Final = {
     "FATAL": logging.CRITICAL,
     "ERROR": logging.ERROR,

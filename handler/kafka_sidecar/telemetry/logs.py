@@ -11,7 +11,8 @@ import time
 from logging.handlers import QueueHandler, QueueListener
 from typing import Final
 
-# A slow stderr must not stop the loop, nor may it take memory without bound: beyond this, lines are dropped.
+# Limit of log lines that wait for stderr. Later lines are dropped, so that a slow stderr neither blocks the event loop
+# nor lets memory grow without bound.
 MAX_QUEUED: Final = 10_000
 
 

@@ -12,11 +12,11 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
-# Often enough to see a pause that delays a heartbeat, and too seldom to cost anything.
+# Event loop lag is sampled often enough to see a pause that delays a heartbeat, and too seldom to cost anything.
 SAMPLE_SECONDS: Final = 0.25
-# The metric is the worst of so many samples, so that a scrape each minute misses little.
+# The lag metric is the maximum of the last 240 samples (60 s), so that a scrape each minute misses little.
 SAMPLES: Final = 240
-# By then heartbeats with Kafka's shortest session (6 s) are in danger.
+# A lag of 2 s endangers heartbeats with Kafka's shortest session timeout (6 s, group.min.session.timeout.ms).
 LATE_SECONDS: Final = 2.0
 
 

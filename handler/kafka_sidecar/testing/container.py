@@ -17,19 +17,19 @@ from kafka_sidecar import __version__
 from kafka_sidecar.errors import SidecarError
 
 PULSAR_IMAGE: Final = "apachepulsar/pulsar:4.2.4"
-# Their names on the network.
+# Network aliases of the two containers.
 PULSAR: Final = "pulsar"
 KAFKA: Final = "kafka"
 KAFKA_PORT: Final = 9092
 CONTROL_PORT: Final = 9095
-# The ports for clients on the host. Metadata names those that these are published on.
+# Container ports for clients on the host. Metadata advertises the host ports to which they are published.
 HOST_KAFKA_PORT: Final = 9094
 HOST_PULSAR_PORT: Final = 6651
 LOG_LINES: Final = 40
 # Another process may take a port between the moment it was found free and the start of the container.
 PORT_TRIES: Final = 3
 
-# What the sidecar needs of a broker, and what tests expect: nothing is deleted behind their back.
+# Broker settings that the sidecar needs, and that keep the broker from deleting topics or data during a test.
 BROKER_SETTINGS: Final = {
     "brokerEntryMetadataInterceptors": "org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor,"
     "org.apache.pulsar.common.intercept.AppendBrokerTimestampMetadataInterceptor",
@@ -167,8 +167,8 @@ class PulsarKafkaContainer:
 
     def _start_both(self, network: Network) -> None:
         kafka_port, pulsar_port, admin_port = self._ports
-        # A client that comes to the port of a listener gets its addresses. The broker's own clients come to the
-        # internal one.
+        # A Pulsar client gets the advertised addresses of the listener that it connects to. The broker's own clients
+        # use the internal listener.
         listeners = {
             "advertisedListeners": f"network:pulsar://{PULSAR}:6650,host:pulsar://{self._host}:{pulsar_port}",
             "bindAddresses": f"host:pulsar://0.0.0.0:{HOST_PULSAR_PORT}",
@@ -217,7 +217,7 @@ class PulsarKafkaContainer:
             code, _ = self._sidecar.exec(
                 ["kafka-sidecar", "ctl", "health", "ready", "--address", f"127.0.0.1:{CONTROL_PORT}"]
             )
-        except APIError:  # it ends just now
+        except APIError:  # the container is just stopping
             return False
         return bool(code == 0)
 

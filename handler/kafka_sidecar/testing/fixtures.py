@@ -35,5 +35,5 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def _logs(container: PulsarKafkaContainer) -> str:
     try:
         return container.logs()
-    except Exception as error:  # an error of a hook would end the whole run
+    except Exception as error:  # an exception in a pytest hook would end the whole test run
         return f"the logs can't be had: {error}"

@@ -35,31 +35,34 @@ from kafka_sidecar.topics.skipped import skipped_of, skipping
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
-# More are served as well, and looked up more often.
+# Limit of topics in the catalogue. More topics can be served, but evicted ones need another lookup.
 MAX_TOPICS: Final = 50_000
-# Sidecars look at topics in use each half a minute.
+# Other sidecars may not know a topic's new partition count for 40 s, since they refresh topics in use every 30 s.
 GROWN_SECONDS: Final = 40.0
-# So many teams may share the namespace of groups, and have their topics looked for by id.
+# Limit of other namespaces whose sidecars forward requests here. Their teams share the namespace of groups, and a
+# search by topic id includes their namespaces.
 MOST_NEIGHBOURS: Final = 100
-# For so long nothing is opened for a topic that was deleted, unless it is seen to be there again.
+# The sidecar opens nothing for a deleted topic for 60 s, unless it sees the topic again.
 GONE_SECONDS: Final = 60.0
 # How long a topic counts as deleted before a client's request makes the sidecar look again: somebody may have created
 # it again.
 AGAIN_SECONDS: Final = 2.0
-# Clients go on asking for a few of them; more would be somebody guessing names.
+# Limit of remembered deleted topics. Clients keep requesting a few of them; many more would come from a client that
+# guesses names.
 MAX_GONE: Final = 1_000
-# As many as the admin client has connections.
+# Limit of concurrent lookups: the number of the admin client's connections.
 CONCURRENT_LOOKUPS: Final = 16
-# Half of them: a client that asks for topics does not wait behind a thousand that are being made.
+# Topic creations take at most half of the admin client's connections, so that Metadata requests do not wait behind a
+# thousand creations.
 CONCURRENT_CREATIONS: Final = 8
-# At the end of the process, for topics that are being made.
+# At shutdown the sidecar waits at most 5 s for topics that are being created.
 CLOSE_SECONDS: Final = 5.0
-# The first log of a new topic is there within a second.
+# Partition 0 of a new topic exists within a second; until then the lookup is retried.
 NEW_TOPIC_ATTEMPTS: Final = 20
 NEW_TOPIC_SECONDS: Final = 0.1
 
-# The id is a function of the name and of when its first partition was created: every sidecar derives
-# the same one, and a topic that is deleted and made again has another.
+# The topic id is derived from the topic's name and the creation time of its first partition. Every sidecar derives the
+# same id, and a topic that is deleted and created again gets another.
 _ID_SPACE: Final = uuid.UUID("6b9f4c0e-3f0e-5d5b-9a53-0f2c9a0c7e11")
 
 
@@ -69,8 +72,8 @@ class Topic:
     partitions: int
     topic_id: uuid.UUID
     learnt_at: float
-    properties: Mapping[str, str] = field(default_factory=dict)  # of the Pulsar topic
-    partitioned: bool = True  # else it is a log itself, and partition 0
+    properties: Mapping[str, str] = field(default_factory=dict)  # properties of the Pulsar topic
+    partitioned: bool = True  # False if the Pulsar topic has no partitions and is itself the log of partition 0
 
     @property
     def record_configs(self) -> RecordConfigs:
@@ -82,9 +85,9 @@ class NotPartitioned(Refused):
 
 
 class _Gone(NamedTuple):
-    until: float  # for so long nothing is opened for it
+    until: float  # until then the sidecar opens nothing for the topic
     looked_for_at: float = -math.inf
-    learnt_at: float = -math.inf  # by a look, or from the sidecar that has deleted it
+    learnt_at: float = -math.inf  # when a lookup, or the sidecar that deleted the topic, said that it is gone
 
 
 class Catalog:
@@ -92,11 +95,12 @@ class Catalog:
         self, admin: PulsarAdmin, names: TopicNames, clock: Callable[[], float], replication: Replication | None = None
     ) -> None:
         self.names = names
-        self._replication = replication  # None for those who make no topics
+        self._replication = replication  # None in a process that creates no topics
         self._admin = admin
         self._clock = clock
-        self._grown: dict[TopicName, float] = {}  # when that was seen
-        # So many topics were forgotten up to now: what was found out before may be about another topic
+        self._grown: dict[TopicName, float] = {}  # topic → when its partition count was seen to change
+        # Incremented when a topic is forgotten or its partition count changes: results from before may be about another
+        # topic.
         self.forgotten = 0
         self._topics: OrderedDict[TopicName, Topic] = OrderedDict()
         self._by_id: dict[uuid.UUID, TopicName] = {}
@@ -110,14 +114,16 @@ class Catalog:
         self._lookups = asyncio.Semaphore(CONCURRENT_LOOKUPS)
         self.ids = IdSearch(self, self._lookups.locked, clock)
         self._creations = asyncio.Semaphore(CONCURRENT_CREATIONS)
-        self._parsed: dict[str, TopicName | None] = {}  # names as Pulsar lists them
-        self._without_partitions: dict[str, tuple[float, list[str]]] = {}  # by namespace, and when it was asked
+        # Topic as Pulsar lists it → its name; None if Kafka clients have no name for it.
+        self._parsed: dict[str, TopicName | None] = {}
+        # Namespace → time of its listing, and its topics without partitions.
+        self._without_partitions: dict[str, tuple[float, list[str]]] = {}
         self._looking: dict[TopicName, asyncio.Future[Topic]] = {}
         self.listing = Listing(self, clock)
         self._neighbours: dict[
             str, None
-        ] = {}  # further namespaces: ids that clients of sidecars there name are of their topics
-        # What to do when what is asked of a topic's records may have changed.
+        ] = {}  # namespaces of other sidecars that forward requests here; a search by topic id includes them
+        # Called when the record configs of a topic may have changed.
         self.on_record_configs: Callable[[Topic], None] = lambda _: None
         self._cluster_id: str | None = None
         self._cluster_lookups: SingleFlight[None, str] = SingleFlight()
@@ -180,7 +186,7 @@ class Catalog:
     def _looked(self, name: TopicName, looking: asyncio.Future[Topic]) -> None:
         del self._looking[name]
         if not looking.cancelled():
-            looking.exception()  # it is in the log where it means something
+            looking.exception()  # marks the exception as retrieved, since errors that matter are logged elsewhere
 
     def is_missing(self, name: TopicName) -> bool:
         """Whether Pulsar said a moment ago that it is not there."""
@@ -215,7 +221,7 @@ class Catalog:
                     self.lost.note(name, begun)
                     raise
             if not self._deletions.has_come(name, heard):
-                break  # else the answer may tell of the topic that was deleted meanwhile
+                break  # else the response may describe the topic that was deleted meanwhile
         topic_id = uuid.uuid5(_ID_SPACE, f"{name.pulsar}@{created}")
         topic = Topic(name, max(1, found.partitions), topic_id, self._clock(), found.properties, found.partitions > 0)
         self._remember(topic)
@@ -289,12 +295,12 @@ class Catalog:
         except ValueError as error:
             raise Refused(str(error)) from error
         await self._admin.topics.set_properties(name.pulsar, one_more)
-        await self.look_at(name)  # it tells the partitions in use
+        await self.look_at(name)  # a lookup passes the new property on to the topic's open partitions
 
     async def log_of(self, partition: str) -> str:
         """Pulsar's topic that holds the entries of a partition. TopicMissing where there is none."""
         found = self.names.of_partition(partition)
-        if found is None or found[1]:  # only the first can be a topic without partitions
+        if found is None or found[1]:  # only partition 0 can be a topic without partitions
             return partition
         name, _ = found
         topic = self._topics.get(name)
@@ -310,7 +316,7 @@ class Catalog:
         for topic in pulsar_topics:
             name = self.names.from_pulsar(topic)
             if name is not None:
-                with contextlib.suppress(PulsarError):  # its next user learns of that
+                with contextlib.suppress(PulsarError):  # the next request for the topic gets the error
                     await self.look_at(name)
 
     async def sizes(self, name: TopicName) -> dict[int, int]:
@@ -361,7 +367,7 @@ class Catalog:
             asked_at = self._clock()
             try:
                 everything = await self._admin.topics.logs(namespace)
-            except (TopicMissing, NotPermitted):  # the other list says so
+            except (TopicMissing, NotPermitted):  # _listed_in reports the same error
                 return []
             known = self._without_partitions[namespace] = (
                 asked_at,
@@ -373,7 +379,7 @@ class Catalog:
         try:
             listed = await self._admin.topics.partitioned_topics(self.names.metadata_namespace)
         except (TopicMissing, NotPermitted):
-            return set()  # nobody has used groups yet
+            return set()  # no client has used consumer groups yet
         return {name for name in map(self.names.from_pulsar, listed) if name is not None and name.internal}
 
     # --- for consumer groups, in the words of their members
@@ -430,7 +436,7 @@ class Catalog:
             await self._make(name, partitions, properties)
 
     async def find_new(self, name: TopicName) -> Topic:
-        # The topic is there before its partitions' logs are: for a moment their creation time can't be asked.
+        # A new topic exists before its partitions do, so their creation time can't be read for a moment.
         for _ in range(NEW_TOPIC_ATTEMPTS):
             try:
                 return await self.find(name, fresh=True)
@@ -441,8 +447,8 @@ class Catalog:
 
     async def _make(self, name: TopicName, partitions: int, properties: Mapping[str, str]) -> None:
         if ENTRY_FORMAT not in properties and not name.internal and await self._is_replicated(name):
-            with contextlib.suppress(Refused):  # by a broker that keeps no properties
-                # The other cluster can read this format.
+            with contextlib.suppress(Refused):  # raised by a broker that stores no topic properties
+                # The topic is replicated, and the other cluster can read format pulsar.
                 await self._admin.topics.create_topic(
                     name.pulsar, partitions, {**properties, ENTRY_FORMAT: PULSAR_FORMAT}
                 )
@@ -495,7 +501,7 @@ class Catalog:
             with contextlib.suppress(PulsarError):
                 await self._admin.topics.create_missing_partitions(
                     name.pulsar
-                )  # some may have gone before the one that is in use
+                )  # Pulsar may have deleted some partitions before it refused to delete the one in use
             raise
         self.gone(name)
 
@@ -508,7 +514,8 @@ class Catalog:
         self.forget(name)
         self.lost.forget(name)
         before = self._gone.get(name)
-        self.forgotten += before is None  # it may be in use and not remembered
+        # Counts even if the catalogue does not remember the topic, which may still be in use.
+        self.forgotten += before is None
         self._gone[name] = gone if before is None else gone._replace(until=max(before.until, gone.until))
         self._gone.move_to_end(name)
         if len(self._gone) > MAX_GONE:
@@ -522,7 +529,7 @@ class Catalog:
     async def grow(self, name: TopicName, partitions: int) -> None:
         await self._admin.topics.grow_topic(name.pulsar, partitions)
         topic = self._topics.get(name)
-        if topic is not None:  # the next request for it asks Pulsar again; its id stays known meanwhile
+        if topic is not None:  # the next request looks the topic up again; its id stays known meanwhile
             self._topics[name] = replace(topic, learnt_at=-math.inf)
 
     def has_just_grown(self, name: TopicName) -> bool:
@@ -541,11 +548,11 @@ class Catalog:
         if before is not None and before.topic_id != topic.topic_id:
             self.forget(topic.name)
         elif before is not None and before.partitions != topic.partitions:
-            self.forgotten += 1  # others may lead its partitions now
+            self.forgotten += 1  # other sidecars may lead its partitions now that their count has changed
             self._grown = {name: at for name, at in self._grown.items() if self._clock() - at < GROWN_SECONDS}
             self._grown[topic.name] = self._clock()
         if before is None or before.properties != topic.properties:
-            self.on_record_configs(topic)  # also of one that was made again, or forgotten for a while
+            self.on_record_configs(topic)  # also called for a topic that was created again, or evicted for a while
         self._gone.pop(topic.name, None)
         self._topics[topic.name] = topic
         self._topics.move_to_end(topic.name)

@@ -17,9 +17,10 @@ from kafka_sidecar.topics.configs import Quorums, TopicSettings, altered
 from kafka_sidecar.topics.names import TopicName
 from kafka_sidecar.topics.retention import RETENTION_SET, Retention
 
-# Tools ask for all topics at once. Half of the admin client's connections are left to partitions that are opened.
+# Limit of concurrent config reads. Tools read all topics at once, and partitions that are being opened need the admin
+# client's connections too.
 AT_ONCE: Final = 4
-# Brokers learn of a policy by a topic of their own, within some tens of milliseconds.
+# Brokers learn of a changed topic policy from a system topic (__change_events), within some tens of milliseconds.
 SEEN_SECONDS: Final = 5.0
 LOOK_AGAIN_SECONDS: Final = 0.02
 _QUORUM_SETTINGS: Final = (
@@ -72,7 +73,7 @@ class ConfigStore:
                     policies.compaction_threshold(topic),
                     policies.quorums(topic),
                 )
-            except NoTopicPolicies:  # nothing is the topic's own
+            except NoTopicPolicies:  # without topic-level policies the topic has no values of its own
                 own, size, threshold, quorums = None, None, None, None
         return replace(
             defaults,
@@ -115,8 +116,8 @@ class ConfigStore:
         for key in before.properties.keys() | after.properties.keys():
             if before.properties.get(key) == after.properties.get(key):
                 continue
-            # Brokers before 3.0 can't change a property. Which limits of a retention were set is then not known; all
-            # else is refused.
+            # Brokers before Pulsar 3.0 can't change a topic property. A change of kafka.retention is then skipped, and
+            # the sidecar does not know which retention limits were set. A change of any other property fails.
             with contextlib.suppress(*([Refused] if key == RETENTION_SET else [])):
                 await self._set_property(topic, key, after.properties.get(key))
 

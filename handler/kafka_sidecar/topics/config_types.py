@@ -48,7 +48,7 @@ class Config(NamedTuple):
     value: str | None
     type: ConfigType
     source: ConfigSource
-    default: str | None  # what it would be if the topic did not say; None where there is no such thing
+    default: str | None  # the value without the topic's own setting; None if there is none
     read_only: bool
     documentation: str
 

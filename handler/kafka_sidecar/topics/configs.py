@@ -44,7 +44,8 @@ from kafka_sidecar.topics.retention import (
 
 MAX_MESSAGE_BYTES: Final = "max.message.bytes"
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
-# What is not compacted yet may be so long before Pulsar compacts again.
+# Compaction threshold in bytes of a compacted topic: Pulsar compacts again when the part that is not compacted exceeds
+# it.
 COMPACTION_THRESHOLD: Final = 100 * 1024 * 1024
 
 
@@ -56,7 +57,7 @@ class Quorums(NamedTuple):
     ack: int = 2
 
 
-# Of a broker whose settings say nothing.
+# Quorums of a broker whose settings name none.
 PULSARS_QUORUMS: Final = Quorums()
 
 
@@ -157,14 +158,15 @@ def altered(settings: TopicSettings, operations: Sequence[tuple[str, Operation, 
             settings = replace(settings, properties=with_config(settings.properties, name, operation, value))
         elif name not in _DOCUMENTATION:
             if operation is Operation.DELETE:
-                continue  # it has none: MirrorMaker deletes what a topic of its source does not set
+                continue  # MirrorMaker deletes configs that the source topic does not set, also ones unknown here
             raise InvalidConfig(f"{name} is no topic config that can be set here: there are {', '.join(NAMES)}")
         elif name in LIMITS:
             changes[name] = _value(name, operation, value)
         else:
             size = _value(name, operation, value)
             settings = replace(settings, max_message_bytes=None if size is None else number(name, size, 1, MAX_INT))
-    # Also where the policy says so already: somebody may have set it without the retention that goes with it.
+    # Applies also if the topic has this cleanup.policy already: somebody may have set it without the retention that
+    # goes with it.
     if changes or any(name == CLEANUP_POLICY for name, _, _ in operations):
         settings = _with_limits(settings, with_limits(limits, changes, settings.default_retention))
     return settings if _compacts(settings) == compacts_before else _with_threshold(settings)
@@ -211,7 +213,7 @@ def _check_fixed(name: str, there: str, operation: Operation, value: str | None)
         and operation is Operation.SET
         and 1 <= number(name, value or "", 1, MAX_INT) <= int(there)
     ):
-        return  # more is kept than is asked for
+        return  # the ack quorum satisfies this min.insync.replicas
     if operation is Operation.DELETE or (operation in (Operation.SET, Operation.APPEND) and value == there):
         return
     raise InvalidConfig(f"{name} is {there} for every topic here, and can't be made {value!r}")

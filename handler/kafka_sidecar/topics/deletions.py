@@ -9,15 +9,15 @@ from typing import Final
 
 from kafka_sidecar.topics.names import TopicName
 
-# A question to Pulsar takes some seconds at the most: more topics are not deleted meanwhile. The answer about one that
-# was forgotten is believed.
+# Limit of remembered deletions. An admin call takes some seconds at most, and fewer than 1,000 topics are deleted
+# meanwhile. If a deletion was evicted, a stale response about its topic is believed.
 MOST_REMEMBERED: Final = 1_000
 
 
 class Deletions:
     def __init__(self) -> None:
         self.heard = 0
-        self._last: OrderedDict[TopicName, int] = OrderedDict()  # which of them was the topic's last one
+        self._last: OrderedDict[TopicName, int] = OrderedDict()  # topic → the number of its latest deletion
 
     def note(self, name: TopicName) -> None:
         self.heard += 1

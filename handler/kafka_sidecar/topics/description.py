@@ -9,10 +9,11 @@ from kafka_sidecar.pulsar.admin import DescribedTopic, PulsarAdmin
 from kafka_sidecar.pulsar.errors import PulsarError, Unavailable, Undescribed
 from kafka_sidecar.topics.names import TopicName
 
-# Clients request metadata often, and it changes seldom. Partitions that others add show up after this long.
+# A topic's description is reused for 5 s, since clients request Metadata often and it changes seldom. Partitions that
+# other tools add show up after this time.
 FRESH_SECONDS: Final = 5.0
-# A listing of topics without partitions may be so old: of ten thousand topics with sixteen partitions it has ten
-# megabytes.
+# The listing of topics without partitions is reused for 10 s. For 10,000 topics with 16 partitions its response has 10
+# MB.
 UNPARTITIONED_SECONDS: Final = 10.0
 
 
@@ -23,7 +24,7 @@ async def described(admin: PulsarAdmin, name: TopicName) -> tuple[DescribedTopic
     found, created = await asyncio.gather(
         admin.topics.describe(name.pulsar), admin.topics.created_at(name.partition(0)), return_exceptions=True
     )
-    # Of a topic that isn't there the first answers 404 and the second 500, in either order.
+    # For a missing topic `describe` fails with 404 and `created_at` with 500, in either order.
     if isinstance(found, BaseException):
         raise found
     if not found.partitions:
@@ -32,7 +33,7 @@ async def described(admin: PulsarAdmin, name: TopicName) -> tuple[DescribedTopic
         except Unavailable as error:
             raise Undescribed(f"topic {name.pulsar} can't be described: {error}") from error
     if isinstance(created, PulsarError):
-        # One that was created a moment ago, or that has lost a partition.
+        # The topic was created a moment ago, or has lost partition 0.
         raise Undescribed(
             f"topic {name.pulsar} can't be described, its partition 0 does not answer: {created}"
         ) from created

@@ -30,20 +30,22 @@ log = RateLimitedLog(logging.getLogger(__name__))
 
 T = TypeVar("T")
 
-# A client asks again and again by the id of a topic that was deleted.
+# An id that no topic has counts as unknown for 5 s, since clients keep requesting the ids of deleted topics.
 UNKNOWN_SECONDS: Final = 5.0
-# A partition that moves is back within seconds; until then its topic can't be described. No id waits longer for one
-# that is away.
+# A partition that is unloaded is back within seconds, and its topic can't be described meanwhile. A search by id waits
+# at most 10 s for such a topic.
 MOVE_SECONDS: Final = 10.0
-# For a topic that could not be described the last time either, and may hang.
+# Timeout of the lookup of a topic whose last lookup failed too, since Pulsar may hang.
 DOUBTED_SECONDS: Final = 2.0
-# A client that waits for an answer asks again within a second or two.
+# A client that waits for an id requests it again within 2 s. After 20 s without a request the next one counts as the
+# first.
 ASKED_SECONDS: Final = 20.0
-# A namespace that can't be listed for a moment looks as if it were empty.
+# A topic that is not listed is forgotten after 600 s, since a namespace whose listing fails for a moment looks empty.
 UNLISTED_SECONDS: Final = 600.0
-# Clients go on asking for a few of them; more would be somebody guessing ids. Some two megabytes.
+# Limit of ids in a search. Clients keep requesting a few unknown ids; many more would come from a client that guesses
+# ids. 10,000 ids take about 2 MB.
 MOST_IDS: Final = 10_000
-# As many as the catalogue looks up side by side.
+# Limit of concurrent lookups of a search, as in the catalogue (CONCURRENT_LOOKUPS).
 AT_ONCE: Final = 16
 
 
@@ -112,13 +114,16 @@ class IdSearch:
         self._topics = topics
         self._has_no_place = has_no_place
         self._clock = clock
-        self._unknown: OrderedDict[uuid.UUID, float] = OrderedDict()  # until when they are not looked for again
-        self._asked: OrderedDict[uuid.UUID, _Asked] = OrderedDict()  # those that are not settled
+        # Id that no topic has → when it may be searched again.
+        self._unknown: OrderedDict[uuid.UUID, float] = OrderedDict()
+        # Ids that no search has settled yet, with the times of their first and last request.
+        self._asked: OrderedDict[uuid.UUID, _Asked] = OrderedDict()
         self._listed: dict[TopicName, _Listed] = {}
-        self._listed_at = -math.inf  # when the last listing began that has ended
+        self._listed_at = -math.inf  # start time of the latest listing that has completed
         self._searches: dict[uuid.UUID, _Search] = {}
-        self._next: dict[float, _Search] = {}  # begin with the next turn of the loop
-        self._generation = 0  # of the namespaces that are searched
+        # Searches that begin in the next event loop turn, by the time of the first request.
+        self._next: dict[float, _Search] = {}
+        self._generation = 0  # incremented when another namespace is to be searched
         self._running: SingleFlight[_Search, frozenset[uuid.UUID]] = SingleFlight()
 
     async def find(self, topic_id: uuid.UUID) -> TopicName | None:
@@ -189,7 +194,7 @@ class IdSearch:
                 listed = self._listed[name] = _Listed(since, now)
             listed.last_at = now
             await pace.maybe_yield()
-        if generation == self._generation:  # else it lacks namespaces that are searched now
+        if generation == self._generation:  # a listing of an older generation lacks namespaces that are searched now
             self._listed_at = max(self._listed_at, begun)
         if len(self._listed) > len(names):
             self._listed = {
@@ -232,9 +237,10 @@ class IdSearch:
         listed = self._listed.get(name) or _Listed(-math.inf, self._clock())
         if (
             listed.since > search.asked_at + UNPARTITIONED_SECONDS
-        ):  # made after the client asked, even if the listing before was that old
+        ):  # the topic was created after the client requested the id, even if a listing was cached for that long
             return True
-        # The catalogue does not know the id that is searched: it has forgotten the topic, which may be another now.
+        # If the topic had the searched id when it was last described, the catalogue has forgotten it since, and another
+        # topic may have its name now. So the topic is described again.
         if listed.topic_id in search.ids or not listed.has_id_as_of(search.asked_at, self._clock()):
             try:
                 described = await self._described(name)
@@ -264,7 +270,7 @@ class IdSearch:
             async with asyncio.timeout(DOUBTED_SECONDS):
                 return await self._topics.find(name)
         except TimeoutError as error:
-            if self._has_no_place():  # it was not asked for yet
+            if self._has_no_place():  # the lookup may have waited for a free slot and never reached Pulsar
                 raise Unavailable("too many topics are looked up") from error
             raise Undescribed(f"topic {name.pulsar} is not described in time") from error
 

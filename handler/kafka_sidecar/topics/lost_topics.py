@@ -26,29 +26,33 @@ from kafka_sidecar.pulsar.errors import PulsarError, TopicMissing, Undescribed
 from kafka_sidecar.topics.failed_looks import FailedLooks
 from kafka_sidecar.topics.names import TopicName
 
-# A broker takes over the partitions of one that died within some ten seconds.
+# A topic counts as lost when it could not be described for 30 s. Brokers take over the partitions of a dead broker
+# within about 10 s.
 LOST_SECONDS: Final = 30.0
-# Of looks that could not describe it, some seconds after each other.
+# A topic counts as lost after three failed lookups that are at least LOOK_SECONDS apart.
 TIMES: Final = 3
-# From the end of one look to the beginning of the next. After a longer pause nobody knows what was in between: perhaps
-# it has only moved twice.
+# Longest pause from the end of one lookup to the start of the next. After a longer pause the count restarts, since the
+# partition may only have been unloaded twice.
 PAUSE_SECONDS: Final = 15.0
-# A look every five seconds is six before the verdict.
+# With a lookup every 5 s a topic gets six of them before it counts as lost.
 LOOK_SECONDS: Final = 5.0
-# Also the time within which somebody may delete a topic with Pulsar's own tools, and make it again, without being
-# noticed. Three hundred topics can be looked at so often.
+# Interval of lookups of a lost topic. If somebody deletes and recreates the topic with Pulsar's own tools within it,
+# that stays unnoticed. 300 topics can be looked up at this rate.
 LOST_LOOK_SECONDS: Final = 10.0
-# Tools that watch groups ask each minute or so, some each quarter of an hour.
+# A topic is forgotten one hour after the last request about it: tools that watch groups ask about once a minute, some
+# every 15 min.
 ASKED_SECONDS: Final = 3_600.0
-# Half of what the catalog looks up side by side. Each look is two questions to the admin API.
+# Limit of concurrent lookups: half of the catalogue's CONCURRENT_LOOKUPS. Each lookup makes two admin calls.
 PLACES: Final = 8
-# For topics whose last look took longer than SLOW_SECONDS. The other places are for those that are answered soon.
+# Places for topics whose last lookup took longer than SLOW_SECONDS. The other places stay free for topics that are
+# described quickly.
 SLOW_PLACES: Final = 4
-# A broker answers within some milliseconds, under load within a second.
+# A broker describes a topic within milliseconds, under load within a second.
 SLOW_SECONDS: Final = 2.0
-# However many there are, these are 64 questions a second.
+# Lookups begin every 0.25 s, at most PLACES at a time. That limits them to 64 admin calls a second, however many topics
+# are in doubt.
 ROUND_SECONDS: Final = 0.25
-# Some four megabytes. Topics beyond are not lost until others are forgotten.
+# Limit of topics in doubt, which take about 4 MB. Further topics do not count as lost until others are forgotten.
 MOST_TOPICS: Final = 10_000
 
 
@@ -57,7 +61,7 @@ class _Doubt:
 
     def __init__(self, now: float) -> None:
         self.asked_at = self.since = self.last_at = self.counted_at = now
-        self.begun_at = 0.0  # the look that is under way
+        self.begun_at = 0.0  # start time of the lookup in progress
         self.due_at = now + LOOK_SECONDS
         self.times = 1
         self.is_slow = False
@@ -66,7 +70,7 @@ class _Doubt:
         """A look could not describe it."""
         if not self.goes_on(begun):
             self.since, self.times, self.counted_at = begun, 1, now
-        elif now - self.counted_at >= LOOK_SECONDS:  # many may ask at once
+        elif now - self.counted_at >= LOOK_SECONDS:  # concurrent lookups of a topic count once
             self.times += 1
             self.counted_at = now
         self.last_at = now
@@ -99,9 +103,10 @@ class LostTopics:
         self._look = look
         self._clock = clock
         self.failed_looks = FailedLooks(clock)
-        self._doubts: OrderedDict[TopicName, _Doubt] = OrderedDict()  # those that were looked at last come last
+        # Ordered by the start of the last lookup, oldest first.
+        self._doubts: OrderedDict[TopicName, _Doubt] = OrderedDict()
         self._looks: SingleFlight[TopicName, None] = SingleFlight()
-        self._looked_at: dict[TopicName, _Doubt] = {}  # just now
+        self._looked_at: dict[TopicName, _Doubt] = {}  # topics with a lookup in progress
         self._looking = SupervisedTask("lost_topics", "this sidecar", self._look_on)
         self._is_closed = False
 
@@ -188,7 +193,7 @@ class LostTopics:
         except TopicMissing:
             self.forget(name)
         except PulsarError:
-            pass  # it says nothing
+            pass  # the error says nothing about the topic
         finally:
             del self._looked_at[name]
             doubt.looked_at(self._clock())

@@ -22,10 +22,10 @@ from kafka_sidecar.model.partition_name import partition_name, split_partition_n
 # Kafka's Topic.validate: these characters, and no more than 249 of them.
 MAX_LENGTH: Final = 249
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
-_LEGAL_PART: Final = re.compile(r"[a-zA-Z0-9_.=:-]+")  # Pulsar's NamedEntity
+_LEGAL_PART: Final = re.compile(r"[a-zA-Z0-9_.=:-]+")  # the characters that Pulsar's NamedEntity allows
 _PARTITION: Final = re.compile(r".*-partition-\d+")
-# An expression that is matched against the topics of another namespace, by their short names. No name begins with a
-# colon.
+# A subscription pattern with the prefix `persistent://tenant/namespace/:` is matched against the short names of the
+# topics there. No topic name begins with a colon.
 _SCOPED: Final = re.compile(r"persistent://(?P<tenant>[^/]+)/(?P<namespace>[^/]+)/:(?P<expression>.*)", re.DOTALL)
 
 INTERNAL: Final = frozenset(

@@ -15,7 +15,8 @@ from kafka_sidecar.config import Config as Settings
 from kafka_sidecar.topics.config_types import Config, ConfigSource, ConfigType
 from kafka_sidecar.topics.configs import TopicSettings
 
-# MetadataVersion.4.2-IV1: what this node speaks is Kafka 4.2's. Kafka itself has had the config until 3.9.
+# The MetadataVersion of Kafka 4.2, whose protocol this node speaks. Kafka itself had inter.broker.protocol.version
+# until 3.9.
 PROTOCOL_VERSION: Final = "4.2-IV1"
 LOG_DIR: Final = "/pulsar"
 _HOUR_MS, _MINUTE_MS = 3_600_000, 60_000
@@ -39,7 +40,7 @@ class NodeListeners:
     advertises: Mapping[str, str] = field(default_factory=dict)
 
 
-# These depend on the cluster: Pulsar has to be asked for them.
+# The values of these configs depend on the Pulsar cluster and need admin calls.
 OF_PULSAR: Final = frozenset(
     (
         "log.retention.ms",

@@ -26,7 +26,8 @@ MAX_INT: Final = 2**31 - 1
 MAX_LONG: Final = 2**63 - 1
 HOUR_MS: Final = 3_600_000
 PULSAR_FORMAT: Final = ENTRY_FORMATS[1]
-# The property by which Kafka-on-Pulsar has the format; its third one is one of Kafka batches too.
+# The topic property in which Kafka-on-Pulsar stores its entry format. Its third format, mixed_kafka, holds Kafka
+# batches too.
 _KOP_ENTRY_FORMAT: Final = "kafkaEntryFormat"
 _KOP_FORMATS: Final = {"kafka": "kafka", "mixed_kafka": "kafka", "pulsar": "pulsar"}
 
@@ -34,7 +35,7 @@ _KOP_FORMATS: Final = {"kafka": "kafka", "mixed_kafka": "kafka", "pulsar": "puls
 class RecordConfigs(NamedTuple):
     """What is asked of records that are appended."""
 
-    entry_format: str | None  # None where the topic does not say
+    entry_format: str | None  # None if the topic does not set one
     compression_type: str
     log_append_time: bool
     compacted: bool
@@ -46,7 +47,7 @@ class Definition(NamedTuple):
     type: ConfigType
     default: str
     documentation: str
-    checked: Callable[[str, str], str]  # name and value as they were given → the value as it is kept, or InvalidConfig
+    checked: Callable[[str, str], str]  # config name and given value → value to store; raises InvalidConfig
 
 
 def _one_of(*values: str) -> Callable[[str, str], str]:

@@ -21,7 +21,7 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 limited = RateLimitedLog(logging.getLogger(__name__))
 
-FRESH_SECONDS: Final = 25.0  # partitions in use ask each half a minute
+FRESH_SECONDS: Final = 25.0  # less than 30 s, the interval at which open partitions check whether they are replicated
 MAX_NAMES: Final = 50_000
 
 
@@ -30,7 +30,7 @@ class Counting(Enum):
 
     NOT_NEEDED = auto()  # the topic is not replicated
     WRITTEN = auto()
-    LEFT_OUT = auto()  # somebody's subscription would lose records
+    LEFT_OUT = auto()  # a durable subscription of a native consumer would lose records
 
 
 class _Answer(NamedTuple):
@@ -43,7 +43,7 @@ class Replication:
         self._admin = admin
         self._clock = clock
         self._always_counts = always_counts
-        self._known: OrderedDict[str, _Answer] = OrderedDict()  # by topic or namespace
+        self._known: OrderedDict[str, _Answer] = OrderedDict()  # by the name of a topic or namespace
         self._asking: SingleFlight[str, bool] = SingleFlight()
 
     async def is_namespace_replicated(self, namespace: str) -> bool:
@@ -97,7 +97,7 @@ class Replication:
     async def _topic_is_replicated(self, topic: str) -> bool:
         try:
             own = await self._admin.policies.replication_clusters(topic)
-        except PulsarError as error:  # not every broker has such policies, or can tell them at once
+        except PulsarError as error:  # some brokers have no topic-level replication policies, or can't read them yet
             limited.info("the replication policy of %s can't be asked for, its namespace's counts: %s", topic, error)
             own = None
         if own is not None:

@@ -21,7 +21,7 @@ from kafka_sidecar.topics.record_configs import MAX_INT
 RETENTION_MS: Final = "retention.ms"
 RETENTION_BYTES: Final = "retention.bytes"
 LIMITS: Final = (RETENTION_MS, RETENTION_BYTES)
-# The property that says which limits of the retention policy were set.
+# The topic property that records which limits of the retention policy were set.
 RETENTION_SET: Final = "kafka.retention"
 UNLIMITED: Final = -1
 MAX_LONG: Final = 2**63 - 1
@@ -44,7 +44,7 @@ class Retention(NamedTuple):
         return str(UNLIMITED if self.megabytes == UNLIMITED else self.megabytes * _MIB)
 
 
-# Pulsar's own default.
+# Pulsar's default retention: acknowledged messages are deleted.
 KEEPS_NOTHING: Final = Retention(0, 0)
 KEEPS_ALL: Final = Retention(UNLIMITED, UNLIMITED)
 
@@ -52,7 +52,7 @@ KEEPS_ALL: Final = Retention(UNLIMITED, UNLIMITED)
 class Limits(NamedTuple):
     """The limits that a topic has of its own, and their values with those that hold without them."""
 
-    own: Mapping[str, str]  # as they were given
+    own: Mapping[str, str]  # config name → value as the client gave it
     retention: Retention
 
 
@@ -67,7 +67,8 @@ def limits_of(
         return said
     if compacted_only and kept == KEEPS_ALL:
         return Limits({}, default)
-    return Limits({RETENTION_MS: kept.ms, RETENTION_BYTES: kept.bytes}, kept)  # somebody else has made it
+    # Somebody set this policy with Pulsar's own tools.
+    return Limits({RETENTION_MS: kept.ms, RETENTION_BYTES: kept.bytes}, kept)
 
 
 def with_limits(before: Limits, changes: Mapping[str, str | None], default: Retention) -> Limits:
@@ -81,7 +82,7 @@ def with_limits(before: Limits, changes: Mapping[str, str | None], default: Rete
     own = {name: str(int(value)) for name, value in {**before.own, **changes}.items() if value is not None}
     if not own:
         return Limits({}, default)
-    if minutes or megabytes:  # one that keeps nothing is no limit beside one that keeps something
+    if minutes or megabytes:  # Pulsar refuses a policy in which only one limit is 0, so the 0 becomes unlimited
         minutes, megabytes = minutes or UNLIMITED, megabytes or UNLIMITED
     return Limits(own, Retention(minutes, megabytes))
 
@@ -120,6 +121,6 @@ def _limit(name: str, value: str | None, default: int) -> int:
         return default
     unit = _MINUTE_MS if name == RETENTION_MS else _MIB
     given = number(name, value, UNLIMITED, MAX_LONG)
-    if given == UNLIMITED or given > MAX_INT * unit:  # Debezium's word for no limit is the largest number
+    if given == UNLIMITED or given > MAX_INT * unit:  # Debezium sets the largest number for no limit
         return UNLIMITED
     return max(-(-given // unit), 1)

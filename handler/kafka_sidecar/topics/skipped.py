@@ -13,7 +13,8 @@ from typing import Final
 from kafka_sidecar.pulsar.entry import Position
 
 PREFIX: Final = "kafka.skipped."
-# Of a topic. A property is not made for more. With more, delete records.
+# Limit of skipped entries of a topic, since topic properties are not made for more. Beyond it, operators delete the
+# records.
 MOST: Final = 500
 
 

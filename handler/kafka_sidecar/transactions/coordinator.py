@@ -31,18 +31,19 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 
-# transaction.abort.timed.out.transaction.cleanup.interval.ms, and that for ids that have expired is an hour.
+# Intervals of two clean-up loops. The first is Kafka's transaction.abort.timed.out.transaction.cleanup.interval.ms (10
+# s). For expired transactional ids Kafka's interval is one hour.
 TIMED_OUT_SECONDS: Final = 10.0
 EXPIRED_SECONDS: Final = 600.0
-# The markers of a transaction are in their logs within milliseconds. Its producer goes on at once, and would have to
-# ask again.
+# A request waits up to 1 s for the markers of the producer's last transaction, which are stored within milliseconds.
+# Otherwise the producer would have to retry.
 COMPLETION_SECONDS: Final = 1.0
-# Of a producer that begins, and goes on when what its predecessor has left is aborted.
+# InitProducerId waits up to 10 s until the transaction that the producer's predecessor left open is aborted.
 ABORTED_SECONDS: Final = 10.0
-# A new coordinator reads a small log in a tenth of a second. Kafka has the client ask again, which librdkafka does half
-# a second later, and sarama does not.
+# InitProducerId waits up to 1 s for a new coordinator, which loads a small log in 0.1 s. Kafka returns a retriable
+# error instead; librdkafka retries 0.5 s later, sarama does not.
 LOADING_SECONDS: Final = 1.0
-# An id is a key of the log.
+# Limit of a transactional id, since it is the key of its record in `__transaction_state`.
 ID_BYTES: Final = 30_000
 
 
@@ -84,7 +85,7 @@ class Coordinator:
         self._new_producer_id = new_producer_id
         self._context = ShardContext(markers, wall_clock)
         self._adding: KeyedLock[str] = KeyedLock()
-        self._to_add: dict[tuple[str, Producer], _Together] = {}  # that wait for their turn
+        self._to_add: dict[tuple[str, Producer], _Together] = {}  # partitions that wait to be added in one record
 
     def begin(self, logs: Sequence[tuple[str, Callable[[], TermLog[TransactionRecord]]]]) -> None:
         """From now on there are shards, one for each log, and `beat` is called once a second."""
@@ -118,7 +119,8 @@ class Coordinator:
             return ProducerIdAndEpoch(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         answer = await self._begin_producer(transactional_id, timeout_ms, expected)
         if answer is None:
-            # Kafka has the client ask again, which sarama does not do: it is asked again for it.
+            # Kafka's coordinator returns CONCURRENT_TRANSACTIONS and expects a retry, which sarama does not do. So the
+            # sidecar retries once itself.
             answer = await self._begin_producer(transactional_id, timeout_ms, expected)
         return answer or ProducerIdAndEpoch(ErrorCode.CONCURRENT_TRANSACTIONS)
 
@@ -127,7 +129,8 @@ class Coordinator:
     ) -> ProducerIdAndEpoch | None:
         """None where what was ongoing is aborted first."""
         shard = self._shard(transactional_id)
-        # By what its predecessor asked before it was killed, or by another that begins.
+        # The producer's predecessor, or another InitProducerId, may still be changing the id or completing its
+        # transaction.
         until = asyncio.get_running_loop().time() + ABORTED_SECONDS
         while transactional_id in shard.changing or shard.is_completing(transactional_id):
             left = until - asyncio.get_running_loop().time()
@@ -137,7 +140,7 @@ class Coordinator:
                 await shard.completed(transactional_id, left)
             else:
                 break
-            shard = self._shard(transactional_id)  # its term may be over by now
+            shard = self._shard(transactional_id)  # the shard's term may have ended meanwhile
         now = self._wall_clock()
         metadata = shard.transactions.get(transactional_id) or machine.new(
             transactional_id, self._new_producer_id(), timeout_ms, now
@@ -169,7 +172,7 @@ class Coordinator:
         """`is_certain`: that these are the partitions that the producer writes to."""
         shard = self._shard(transactional_id)
         await shard.completed(transactional_id, COMPLETION_SECONDS)
-        shard = self._shard(transactional_id)  # its term may be over by now
+        shard = self._shard(transactional_id)  # the shard's term may have ended meanwhile
         becomes = machine.add_partitions(
             shard.transactions.get(transactional_id),
             producer,
@@ -216,7 +219,7 @@ class Coordinator:
             together.outcome = asyncio.create_task(self._add_together(key, together))
             together.outcome.add_done_callback(
                 lambda task: task.cancelled() or task.exception()
-            )  # also where nobody waits any more
+            )  # marks the exception as retrieved, even if no request waits for it any more
         together.partitions.add(partition)
         together.is_certain &= is_certain
         return await asyncio.shield(together.outcome)
@@ -224,7 +227,7 @@ class Coordinator:
     async def _add_together(self, key: tuple[str, Producer], together: _Together) -> ErrorCode:
         transactional_id, producer = key
         async with self._adding.turn(transactional_id):
-            await asyncio.sleep(0)  # the other batches of a request mostly come in this turn of the loop
+            await asyncio.sleep(0)  # the other batches of a Produce request mostly arrive in this event loop turn
             del self._to_add[key]
             return await self.add_partitions(
                 transactional_id, producer, together.partitions, 2, is_certain=together.is_certain
@@ -235,7 +238,7 @@ class Coordinator:
     ) -> ProducerIdAndEpoch:
         shard = self._shard(transactional_id)
         await shard.completed(transactional_id, COMPLETION_SECONDS)
-        shard = self._shard(transactional_id)  # its term may be over by now
+        shard = self._shard(transactional_id)  # the shard's term may have ended meanwhile
         metadata = shard.transactions.get(transactional_id)
         is_changing = transactional_id in shard.changing
         becomes = machine.end(
@@ -275,7 +278,7 @@ class Coordinator:
     async def _abort_timed_out(self) -> None:
         for shard in self.shards.all_leading:
             for transactional_id in list(shard.unfinished):
-                # Looked at again each time: the one before took a while to be stored.
+                # Clock and state are read again for each id, since storing the last abort took a while.
                 now = self._wall_clock()
                 metadata = shard.transactions.get(transactional_id)
                 if (

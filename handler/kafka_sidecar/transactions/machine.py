@@ -31,7 +31,7 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 Next = TransactionMetadata | ErrorCode
 
-# From which states each may come (TransactionState.validPreviousStates).
+# The valid previous states of each state (TransactionState.validPreviousStates).
 _EMPTY, _ONGOING = TransactionState.EMPTY, TransactionState.ONGOING
 FROM: Final = {
     _EMPTY: {_EMPTY, *COMPLETED},
@@ -41,7 +41,7 @@ FROM: Final = {
         _ONGOING,
         _EMPTY,
         *COMPLETED,
-    },  # of version 2 also where nothing was added (KIP-890)
+    },  # transaction version 2 also aborts a transaction to which no partition was added (KIP-890)
     TransactionState.COMPLETE_COMMIT: {TransactionState.PREPARE_COMMIT},
     TransactionState.COMPLETE_ABORT: {TransactionState.PREPARE_ABORT},
 }
@@ -97,7 +97,7 @@ def init_producer_id(
         return _begun(metadata, metadata.producer_id, bumped, NO_PRODUCER_EPOCH, timeout_ms, now)
     if metadata.producer_epoch in (NO_PRODUCER_EPOCH, expected.epoch):
         return _begun(metadata, metadata.producer_id, bumped, metadata.producer_epoch, timeout_ms, now)
-    if expected.epoch == metadata.last_producer_epoch:  # the answer to the first try was lost
+    if expected.epoch == metadata.last_producer_epoch:  # the response to the producer's first InitProducerId was lost
         return _begun(
             metadata, metadata.producer_id, metadata.producer_epoch, metadata.last_producer_epoch, timeout_ms, now
         )
@@ -245,7 +245,8 @@ def end(
     if state in PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS if commit is metadata.is_committed else ErrorCode.INVALID_TXN_STATE
     if client_version >= 2 and not is_retry:
-        # The next transaction of version 2, to which nothing was added: its epoch is bumped all the same.
+        # With transaction version 2 an abort bumps the epoch even if no partition was added to the transaction. A
+        # commit of such a transaction is an error.
         return (
             ErrorCode.INVALID_TXN_STATE if commit else _prepared(metadata, commit, client_version, new_producer_id, now)
         )

@@ -19,14 +19,14 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
-# A broker that has died is replaced within this; then the marker is tried again.
+# Timeout of one attempt to write a marker, within which a dead broker is replaced. Then the marker is retried.
 WRITE_SECONDS: Final = 30.0
-# A topic is deleted when brokers have said so for so long. One that has just started may not know a topic that is
-# there.
+# A topic counts as deleted after brokers have reported it missing for 30 s: a broker that has just started may not know
+# an existing topic.
 GONE_SECONDS: Final = 30.0
-# Longer than it takes to try once, and to pause.
+# Longest pause between two reports that a topic is missing. One attempt (WRITE_SECONDS) with its back-off takes less.
 PAUSE_SECONDS: Final = 45.0
-_WRITTEN: Final = (ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE)  # the second: it was there already
+_WRITTEN: Final = (ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE)  # INVALID_TXN_STATE: the marker was in the log already
 
 
 class Logs(Protocol):
@@ -65,7 +65,7 @@ class Markers:
                         "%s-%d of transaction %s is deleted: it needs no marker", *partition, metadata.transactional_id
                     )
                     return
-            elif error is not None:  # the topic may be there
+            elif error is not None:  # any other error: the topic may exist
                 gone.deny()
             why = "nothing is heard of it" if error is None else error.name
             log.warning(

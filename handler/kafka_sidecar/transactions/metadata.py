@@ -32,7 +32,7 @@ class TransactionState(IntEnum):
 
 PREPARED: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
 COMPLETED: Final = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
-# `transactional.id.expiration.ms` applies to these.
+# The states in which `transactional.id.expiration.ms` applies.
 AT_REST: Final = frozenset({TransactionState.EMPTY, *COMPLETED})
 
 
@@ -44,18 +44,18 @@ class TransactionMetadata:
     timeout_ms: int
     state: TransactionState
     last_update_timestamp: int
-    previous_producer_id: int = NO_PRODUCER_ID  # of the last committed transaction
-    next_producer_id: int = NO_PRODUCER_ID  # the producer gets it where its epochs are used up
+    previous_producer_id: int = NO_PRODUCER_ID  # producer id of the last committed transaction
+    next_producer_id: int = NO_PRODUCER_ID  # producer id that follows when the epochs of producer_id are exhausted
     last_producer_epoch: int = NO_PRODUCER_EPOCH
     partitions: frozenset[TopicPartition] = frozenset()
     start_timestamp: int = -1
-    client_version: int = 0  # of transactions: 2 where the epoch grows with each (KIP-890)
-    # How many transactions this id has begun: the number of the one that is there. Kafka has none (see
-    # ARCHITECTURE.md).
+    client_version: int = 0  # transaction version of the client: from 2 on each transaction bumps the epoch (KIP-890)
+    # How many transactions this id has begun, which is the number of the current one. Kafka has no such field (see
+    # docs/design/transactions.md).
     number: int = 0
-    # From this number on all markers are in the logs that the producer wrote to; 0 where that is not known. Where a
-    # sidecar of 0.2 had to do with it, a marker may be in the log of another namespace's topic. As a coordinator it
-    # doesn't store this, so it is forgotten.
+    # From this transaction number on, all markers are in the logs that the producer wrote to; 0 if unknown. If a
+    # sidecar of version 0.2 took part, a marker may be in the log of another namespace's topic. A coordinator of
+    # version 0.2 does not store this field, which resets it to 0.
     marked_from: int = 0
 
     @property

@@ -35,7 +35,7 @@ _NUMBERS: Final = struct.Struct(">qh")
 
 class TransactionRecord(NamedTuple):
     transactional_id: str
-    metadata: TransactionMetadata | None  # None: the id is deleted
+    metadata: TransactionMetadata | None  # None for a tombstone: the transactional id is deleted
 
 
 class _NoLegacy(LegacyReader):
@@ -82,7 +82,7 @@ def write_value(metadata: TransactionMetadata) -> bytes:
         metadata.producer_id, metadata.producer_epoch, metadata.timeout_ms, metadata.state
     )
     times = _TIMES.pack(metadata.last_update_timestamp, metadata.start_timestamp)
-    # A transaction without partitions has null in Kafka's records while it is empty.
+    # Kafka's TransactionLogValue has null partitions in the state Empty.
     partitions = varint(0) if metadata.state is TransactionState.EMPTY else compact_array(topics)
     return head + partitions + times + _tags(metadata)
 

@@ -33,7 +33,7 @@ class ShardContext:
     """The things that all shards of a coordinator share."""
 
     markers: Markers
-    wall_clock: Callable[[], int]  # milliseconds
+    wall_clock: Callable[[], int]  # returns milliseconds since the Unix epoch
 
 
 class Shard(TermState[TransactionRecord]):
@@ -41,12 +41,12 @@ class Shard(TermState[TransactionRecord]):
         self.name = name
         self.term = Term(name, open_log, self)
         self.transactions: dict[str, TransactionMetadata] = {}
-        self.unfinished: set[str] = set()  # those that have a transaction
-        self._by_producer: dict[int, str] = {}  # present producer ids, and the last ones
+        self.unfinished: set[str] = set()  # transactional ids with a transaction that is not complete
+        self._by_producer: dict[int, str] = {}  # current or previous producer id → transactional id
         self.changing: set[str] = set()
         self._context = context
         self._completing: dict[str, SupervisedTask] = {}
-        self._waiting: dict[str, asyncio.Event] = {}  # for a completion
+        self._waiting: dict[str, asyncio.Event] = {}  # transactional id → event that its transaction is complete
 
     # --- from the term
 
@@ -112,7 +112,7 @@ class Shard(TermState[TransactionRecord]):
         )
         changing = self.changing
         changing.add(transactional_id)
-        # Until the write has its outcome, also where who waits for it gives up.
+        # The id is `changing` until its write has an outcome, even if the caller gives up waiting.
         try:
             self.term.store(
                 [TransactionRecord(transactional_id, metadata)], lambda _: changing.discard(transactional_id)
@@ -141,9 +141,9 @@ class Shard(TermState[TransactionRecord]):
         if self.transactions.get(transactional_id) is metadata:
             record = TransactionRecord(transactional_id, machine.complete(metadata, self._context.wall_clock()))
             self.term.store([record])
-            # It counts at once: the next one is never stored without it. Where it is not stored the next term writes
-            # the markers again.
-            if self.transactions.get(transactional_id) is metadata:  # else the term has ended with that write
+            # The completion counts at once, since no later record of the id is stored without this one. If this one is
+            # not stored, the next term writes the markers again.
+            if self.transactions.get(transactional_id) is metadata:  # else this write has ended the term
                 self._apply(record)
         self._completing.pop(transactional_id, None)
         self._tell(transactional_id)

@@ -20,16 +20,17 @@ from kafka_sidecar.wire.varint import MAX_TAGS, read_varint, unsigned_varint
 T = TypeVar("T")
 R = TypeVar("R", bound="Reader")
 
-# Of all arrays of a message: every element becomes an object and work, however few its bytes. No honest request is near
-# this.
+# Limit of elements in all arrays of a message together, since each becomes an object, however few bytes it has. No
+# regular request comes close.
 MAX_ELEMENTS: Final = 200_000
-# Numbers cost less: so many are one element.
+# Numbers take less memory, so eight of them count as one array element.
 _NUMBERS: Final = 8
-# As Kafka's parser, in the versions too that could say more: what is stored has 16 bits for it.
+# Longest string in bytes, as in Kafka's parser. Flexible versions could encode longer ones, but stored records have
+# 16-bit lengths.
 MAX_STRING: Final = 32_767
-# Of what is said of an error.
+# Longest error message in a response.
 MESSAGE_CHARACTERS: Final = 2_000
-# Fewer bytes of records are cheaper copied than written in a piece of their own.
+# Records with fewer bytes are copied into the response, which is cheaper than a separate write.
 COPIED_BYTES: Final = 8 * 1024
 
 _INT8: Final = Struct(">b")
@@ -160,7 +161,8 @@ class Reader:
         return list(struct.unpack_from(f">{count}q", self.data, at))
 
     def int8_array(self) -> list[int]:
-        return [byte - 256 if byte > 127 else byte for byte in self.bytes_()]  # the same length and bytes
+        # An int8 array has the same encoding as bytes.
+        return [byte - 256 if byte > 127 else byte for byte in self.bytes_()]
 
     # --- structs
 

@@ -14,12 +14,13 @@ from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 from kafka_sidecar.wire.crc import crc32c
 from kafka_sidecar.wire.records import CODEC_MASK, HEADER_SIZE, BatchHeader, BatchInvalid, BatchMalformed
 
-# How far a first guess at the size goes. A wrong one costs another try.
+# First guess of the decompressed size: 8 times the compressed size. If the guess is too small, decompression starts
+# again with more room.
 _USUAL_RATIO: Final = 8
 _SMALLEST_GUESS: Final = 64 * 1024
 _NO_ROOM: Final = "failed to write whole buffer"
-_GZIP_WINDOW: Final = 31  # zlib's number for a gzip stream of any window
-_GZIP_STREAMS: Final = 16  # a batch has one
+_GZIP_WINDOW: Final = 31  # zlib's wbits for a gzip stream with any window size
+_GZIP_STREAMS: Final = 16  # limit of gzip streams in a batch, which usually has one
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER_SIZE: Final = 16
 _I32: Final = struct.Struct(">i")
@@ -67,7 +68,7 @@ def with_compression(plain: bytes | bytearray, codec: int) -> bytearray:
 
 def _gzip(data: bytes | bytearray, max_bytes: int) -> bytes:
     out = b""
-    for _ in range(_GZIP_STREAMS):  # one may follow another
+    for _ in range(_GZIP_STREAMS):  # a gzip stream may follow another in the same batch
         stream = zlib.decompressobj(_GZIP_WINDOW)
         out += stream.decompress(data, max_bytes - len(out) + 1)
         if len(out) > max_bytes:
@@ -124,7 +125,7 @@ def _too_large(max_bytes: int) -> UnfoldsTooFar:
     return UnfoldsTooFar(f"the records unfold to more than {max_bytes} bytes")
 
 
-# As Kafka's brokers do it: snappy in blocks, lz4 in blocks that do not depend on each other.
+# Compression as in Kafka's brokers: snappy in blocks, lz4 in independent blocks.
 _COMPRESS: Final[dict[int, Callable[[bytes], bytes]]] = {
     0: bytes,
     1: partial(gzip_encode, compresslevel=6),

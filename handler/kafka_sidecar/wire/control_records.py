@@ -27,13 +27,12 @@ from kafka_sidecar.wire.records import (
 )
 from kafka_sidecar.wire.varint import unsigned_varint
 
-_KEY: Final = struct.Struct(">hh")  # version, kind
-_VALUE: Final = struct.Struct(">hi")  # version, coordinator epoch
-# ControlRecordType.
+_KEY: Final = struct.Struct(">hh")  # key of a control record: version, type
+_VALUE: Final = struct.Struct(">hi")  # value of an end transaction marker: version, coordinator epoch
+# Types of control records, as in Kafka's ControlRecordType.
 ABORT: Final = 0
 COMMIT: Final = 1
-# Of the record: attributes, the deltas of its timestamp and its offset, and then the key with its size. All are varints
-# of one byte.
+# A control record before its key: attributes, timestamp delta, offset delta and key length. Each takes one byte.
 _KEY_SIZE: Final = bytes((2 * _KEY.size,))
 _BEFORE_KEY: Final = b"\x00\x00\x00" + _KEY_SIZE
 _BEFORE_VALUE: Final = bytes((2 * _VALUE.size,))
@@ -95,7 +94,8 @@ def read_marker(batch: bytes | bytearray | memoryview) -> EndTransactionMarker |
     record = bytes(batch[HEADER_SIZE : header.size])
     if len(record) < 2 + len(_BEFORE_KEY) + _KEY.size or record[0] & 0x80:
         raise BatchMalformed("a control record is cut off")
-    # Deltas are 0 in the one record of a batch, and sizes below 64: what another broker writes has this form as well.
+    # The one record of a batch has deltas of 0 and sizes below 64, so each varint takes one byte. Markers written by
+    # other brokers have this form too.
     if record[4] != _BEFORE_KEY[-1]:
         raise BatchMalformed(f"a control record with a key of {record[4] >> 1} bytes")
     _, kind = _KEY.unpack_from(record, 5)
@@ -108,6 +108,6 @@ def read_marker(batch: bytes | bytearray | memoryview) -> EndTransactionMarker |
     return EndTransactionMarker(kind == COMMIT, coordinator_epoch)
 
 
-PLACEHOLDER_SIZE: Final = len(placeholder(0, 2**31))  # at the most
+PLACEHOLDER_SIZE: Final = len(placeholder(0, 2**31))  # size with the longest offset delta
 
 assert HEADER.size == struct.calcsize(">qiibI") + _CHECKED.size

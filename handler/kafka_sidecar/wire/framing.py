@@ -8,11 +8,12 @@ from typing import Final
 from kafka_sidecar.errors import FrameTooLarge
 
 _SIZE: Final = struct.Struct(">i")
-# An object for each of two bytes would be twenty times what they are.
+# Chunks of an unfinished frame are joined 1,000 at a time, since a bytes object per two bytes takes twenty times as
+# much memory.
 JOINED_PARTS: Final = 1_000
 
 
-# How peers begin that speak something else.
+# First bytes that clients of other protocols send.
 _OTHERS: Final = {
     b"PRI ": "gRPC",
     b"GET ": "HTTP",
@@ -42,7 +43,7 @@ class FrameBuffer:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._blocks: list[bytes] = []  # before the parts
+        self._blocks: list[bytes] = []  # joined chunks, which precede those in _parts
         self._parts: list[bytes] = []
         self._held = 0
         self._needed = 4
@@ -80,6 +81,6 @@ class FrameBuffer:
             at += 4 + size
         self._held = end - at
         if at < end:
-            # A copy, so that the frames handed out do not keep the whole chunk alive, nor it them.
+            # A copy, so that the beginning of the next frame does not keep the whole chunk in memory.
             self._parts = [bytes(view[at:])] if at else [data]
         return frames

@@ -19,7 +19,7 @@ class RequestHeader(NamedTuple):
     api_version: int
     correlation_id: int
     client_id: str | None
-    end: int  # of what all versions of the header have
+    end: int  # end of the fields that every header version has
 
 
 def read_header(frame: memoryview) -> RequestHeader:

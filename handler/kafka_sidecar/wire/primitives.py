@@ -15,7 +15,7 @@ from kafka_sidecar.wire.buffers import FlexibleReader, Reader
 from kafka_sidecar.wire.varint import unsigned_varint
 
 NO_TAGS: Final = b"\x00"
-# No version is so high.
+# First flexible version of a record that has none: no version is so high.
 NEVER_FLEXIBLE: Final = 2**15
 _VERSION: Final = struct.Struct(">h")
 

@@ -15,7 +15,7 @@ from uuid import UUID
 from kafka_sidecar.errors import ProtocolError
 from kafka_sidecar.wire.varint import read_varint, unsigned_varint
 
-PRODUCE: Final = b"\0\0"  # how a request begins
+PRODUCE: Final = b"\0\0"  # API key 0, the first two bytes of a Produce request
 LOWEST: Final = 3
 HIGHEST: Final = 13
 RECORD_ERRORS_SINCE: Final = 8
@@ -23,21 +23,21 @@ LOG_START_SINCE: Final = 5
 FLEXIBLE_SINCE: Final = 9
 TOPIC_IDS_SINCE: Final = 13
 
-_HEADER: Final = struct.Struct(">hhih")  # API, version, correlation id, length of the client id
+_HEADER: Final = struct.Struct(">hhih")  # request header: API key, API version, correlation id, client id length
 _ACKS: Final = struct.Struct(">hi")
 _I16: Final = struct.Struct(">h")
 _I32: Final = struct.Struct(">i")
 _HEAD: Final = struct.Struct(">iB")
-_APPENDED: Final = struct.Struct(">ihqqq")  # index, error, base offset, log append time, log start
+# Partition index, error code, base offset, log append time, log start offset.
+_APPENDED: Final = struct.Struct(">ihqqq")
 _NO_RECORD_ERRORS: Final = _I32.pack(0) + _I16.pack(-1)
 _NO_APPEND_TIME: Final = -1
 _LONG_VARINT: Final = 0x80
-# The whole answer to one batch, but for its topic, from version 9 on. What stands between the numbers is described
-# below.
+# The whole Produce response for one batch, except its topic, from version 9 on. produce_answer names the fields.
 _ONE_HEAD: Final = struct.Struct(">iiBB")
 _ONE_BATCH: Final = struct.Struct(">BihqqqBBBBiB")
-# In one request: each is found before the first is looked at. Kafka's producers send one batch a partition, and a
-# broker leads a few thousand.
+# Limit of batches in a Produce request, since all are located before the first is validated. Kafka's producers send one
+# batch per partition, and a broker leads a few thousand partitions.
 MAX_BATCHES: Final = 10_000
 
 
@@ -48,7 +48,7 @@ class ProduceFrame(NamedTuple):
     timeout_ms: int
     batches: Sequence[
         tuple[bytes, int, int, int]
-    ]  # the topic as it stands in the frame, the partition; where its records begin and end
+    ]  # topic as encoded in the frame, partition, begin and end of its records
 
 
 def topic_key(version: int, name: str, topic_id: UUID | None) -> bytes:
@@ -74,12 +74,12 @@ def read_produce_frame(frame: memoryview) -> ProduceFrame | None:
             return _flexible(frame, at, version, correlation_id)
         return _older(frame, at, version, correlation_id)
     except (struct.error, IndexError, ProtocolError):
-        return None  # the generated class says what is wrong
+        return None  # the generated class finds and reports the error
 
 
 def _flexible(frame: memoryview, at: int, version: int, correlation_id: int) -> ProduceFrame | None:
     if frame[at] or frame[at + 1]:
-        return None  # tagged fields in the header, or a transactional id
+        return None  # the header has tagged fields, or the request a transactional id
     acks, timeout_ms = _ACKS.unpack_from(frame, at + 2)
     topics = frame[at + 8]
     if topics >= _LONG_VARINT:
@@ -105,7 +105,7 @@ def _flexible(frame: memoryview, at: int, version: int, correlation_id: int) -> 
         for _ in range(partitions - 1):
             (index,) = _I32.unpack_from(frame, at)
             size, begin = read_varint(frame, at + 4)
-            at = begin + size  # behind the byte that says that there is no tagged field
+            at = begin + size  # behind the byte 0 that stands for no tagged fields
             if not size or frame[at - 1]:
                 return None
             batches.append((key, index, begin, at - 1))
@@ -155,8 +155,8 @@ def produce_answer(requested: ProduceFrame, results: Sequence[tuple[int, int, in
             (
                 _ONE_HEAD.pack(_ONE_HEAD.size - 4 + len(key) + _ONE_BATCH.size, requested.correlation_id, 0, 2),
                 key,
-                # One partition. Behind its numbers: no record errors, no message, no tags; no tags of the topic;
-                # throttle time; no tags.
+                # One partition. Its numbers are followed by no record errors, no error message and no tagged fields,
+                # then the topic's empty tagged fields, the throttle time, and the response's empty tagged fields.
                 _ONE_BATCH.pack(2, index, error, base_offset, _NO_APPEND_TIME, log_start, 1, 0, 0, 0, 0, 0),
             )
         )

@@ -23,7 +23,7 @@ from kafka_sidecar.wire.crc import crc32c
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = HEADER.size
 _LENGTH_AT: Final = 8
-_OVERHEAD: Final = 12  # base offset and length, which the length does not count
+_OVERHEAD: Final = 12  # bytes of base offset and batch length, which the batch length does not count
 CHECKED_FROM: Final = 21
 _MAGIC_AT: Final = 16
 _LAST_OFFSET_DELTA_AT: Final = 23
@@ -160,7 +160,7 @@ def read_ordinary(
         magic == 2
         and length + _OVERHEAD == end - begin
         and base_offset == 0
-        and 0 <= attributes <= highest_codec  # a codec, and no other bit
+        and 0 <= attributes <= highest_codec  # the attributes have a compression codec and no other bit
         and records == last_offset_delta + 1
         and records > 0
         and max_timestamp <= latest_timestamp
@@ -197,10 +197,10 @@ def header_count(data: bytes | bytearray, record_count: int) -> int:
     for _ in range(record_count):
         size, at = _varint(data, at)
         end = at + size
-        at += 1  # attributes
-        for _ in range(2):  # timestamp and offset
+        at += 1  # attributes of the record
+        for _ in range(2):  # timestamp delta and offset delta
             _, at = _varint(data, at)
-        for _ in range(2):  # key and value
+        for _ in range(2):  # key and value, each behind its length
             size, at = _varint(data, at)
             at += max(size, 0)
         count += _varint(data, at)[0]
@@ -228,7 +228,7 @@ _OFFSET: Final = struct.Struct(">q")
 _I16: Final = struct.Struct(">h")
 _I32: Final = struct.Struct(">i")
 _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
-# Leader epoch 0: the log is one leadership, it is never truncated.
+# Leader epoch 0 for all batches: the log is never truncated, so all of it counts as one leadership.
 _LEADER_EPOCH: Final = b"\0\0\0\0"
 
 
@@ -291,7 +291,7 @@ def with_last_offset(data: bytes, last_offset_delta: int) -> bytes:
 def with_earlier_timestamps(data: bytes, by: int) -> bytes:
     """A batch whose records are so many milliseconds older."""
     head = bytearray(data[:HEADER_SIZE])
-    for at in (27, 35):  # records count from the base timestamp
+    for at in (27, 35):  # base timestamp and max timestamp; a record has only a delta from the base timestamp
         _OFFSET.pack_into(head, at, _OFFSET.unpack_from(head, at)[0] - by)
     return _with_head(head, data)
 

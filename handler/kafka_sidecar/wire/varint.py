@@ -6,7 +6,7 @@ from typing import Final
 
 from kafka_sidecar.errors import ProtocolError
 
-# In one struct. Kafka's messages have at most ten.
+# Limit of tagged fields in one struct. Kafka's messages have at most ten.
 MAX_TAGS: Final = 1_000
 
 

@@ -144,8 +144,7 @@ class GroupState:
             CurrentMemberAssignmentKey,
             TargetAssignmentMemberKey,
             # The metadata is deleted first: if a crash cuts the deletion short, the remaining records are not loaded as
-            # a.
-            # member.
+            # a member.
         ):
             self._unwritten[key(self._group_id, member_id)] = None
 

@@ -41,8 +41,8 @@ from kafka_sidecar.wire.records import (
     with_log_append_time,
 )
 
-# Sidecars write some hundred at most, Kafka-on-Pulsar those of one request. So many are folded in about 20 ms, in one
-# piece.
+# A sidecar writes about a hundred batches into an entry at most; Kafka-on-Pulsar writes the batches of one Produce
+# request. The event loop folds 10,000 batches without interruption, in about 20 ms.
 MAX_BATCHES: Final = 10_000
 _KAFKA: Final = KAFKA.name.encode()
 
@@ -60,15 +60,17 @@ class Content(NamedTuple):
     data: bytes | bytearray
     batches: list[tuple[BatchHeader, int]]
     offset_count: int
-    writer: (
-        bytes | None
-    )  # a sidecar's writer name, with its cluster's before it where that is another; None for everyone else
+    # The producer name if a sidecar wrote the entry, with `CLUSTER/` before it if the entry was replicated; None for
+    # any other writer.
+    writer: bytes | None
     writer_sequence: int
-    basis: Basis | None  # None where nothing depends on it
-    transactions: Sequence[int] = ()  # the number of each batch's, where any of them has one
-    sent_again: bool = False  # by its writer: its first try may be in the log
-    lacks_chunks: bool = False  # its record is in the entries before it as well: `data` is not to be served
-    # What its writer knew, where it was replicated from another cluster
+    basis: Basis | None  # The writer's basis; None if the entry has none, or was replicated from another cluster
+    transactions: Sequence[int] = ()  # The transaction number of each batch; empty if no batch has one
+    sent_again: bool = False  # The writer sent this entry again, so its first SEND may have landed too
+    # The last chunk of a chunked message: earlier entries hold the other chunks, so `data` must not be served alone.
+    lacks_chunks: bool = False
+    # The producer states that the writing sidecar knew in its own cluster; None unless the entry was replicated from
+    # there.
     known_there: Sequence[KnownProducer] | None = None
 
     @property
@@ -161,13 +163,14 @@ def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, 
         writer = metadata.producer_name if of_a_sidecar else None
         known_there = None
         if metadata.replicated_from and writer is not None:
-            # Its basis names places of the other cluster's log. What stands beside them counts here too, and its
-            # transactions do.
+            # The position in a replicated basis belongs to the other cluster's log, so the basis is dropped. Its
+            # producer states and transaction numbers are valid here too.
             writer = metadata.replicated_from + b"/" + writer
             known_there = () if basis is None else basis.producers
             basis = None
     except Exception as error:
-        # Anybody may have written this entry, and anything may be wrong with it: not only what was thought of.
+        # Any client may have written this entry, so decoding can fail in ways that nobody foresaw. Every exception
+        # makes the entry unreadable.
         raise EntryUnreadable(f"entry {entry.position} can't be read as Kafka records: {error}") from error
     if not batches:
         raise EntryUnreadable(f"entry {entry.position} holds no record batch")
@@ -186,8 +189,8 @@ def _read(entry: RawEntry, batches_of: Callable[[StoredFormat, MessageMetadata, 
         stored_format is CHUNK and is_last_chunk(metadata),
         known_there,
     )
-    # Pulsar's clients and its replicator send this number to the broker, or 1 where the field is missing
-    # (ProducerImpl). The index grows by what is sent.
+    # Pulsar's clients and its replicator send num_messages_in_batch to the broker, or 1 where the field is missing
+    # (ProducerImpl). The broker advances the index by that number.
     if content.is_foreign and entry.last_index is not None and offset_count > metadata.num_messages_in_batch:
         raise CountedFewer(entry.position, content)
     return content
@@ -241,7 +244,7 @@ def served_data(content: Content, verdicts: Sequence[HasAccepted]) -> bytes | by
     """The batches as Kafka's clients get them, without their offsets: in place of one that is refused, or holds no
     record, stands a placeholder.
     """
-    if len(verdicts) == 1:  # the ordinary one
+    if len(verdicts) == 1:  # The usual case: an entry of one batch
         header = content.batches[0][0]
         return content.data if verdicts[0].accepted and header.record_count else _placeholder_of(header)
     are_served = [

@@ -40,5 +40,6 @@ def error_code(error: SidecarError) -> ErrorCode:
         case Refused():
             return ErrorCode.POLICY_VIOLATION
         case _:
-            # Retriable, and makes a client refresh its metadata: the owner is moving or away.
+            # This error is retriable and makes a client refresh its metadata. The topic is being unloaded, or its owner
+            # broker is down.
             return ErrorCode.NOT_LEADER_OR_FOLLOWER

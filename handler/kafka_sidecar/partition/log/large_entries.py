@@ -39,21 +39,21 @@ log = RateLimitedLog(logging.getLogger(__name__))
 
 LARGE_MESSAGES: Final = 5_000
 LARGE_METADATA: Final = 128 * 1024  # a message may have many properties
-# Of a batch, unfolded: its messages may be full of small properties, which then take some 20 ms.
+# Uncompressed bytes of a batch. Its messages may be full of small properties, and decoding those takes about 20 ms.
 LARGE_BATCH: Final = 192 * 1024
-# A larger one is small nevertheless if it has few messages, and their metadata is short.
+# A larger batch still counts as small if it is not compressed, has few messages, and their metadata is short.
 FEW_MESSAGES: Final = 16
 SHORT_METADATA: Final = 32 * 1024
-# Of a single message, to decompress it.
+# Uncompressed bytes of a single compressed message, above which decompression runs in a thread.
 LARGE_COMPRESSED: Final = 2 * 1024 * 1024
-MANY_BATCHES: Final = 1_000  # sidecars write far fewer into one entry
-# It has no room for so many batches.
+MANY_BATCHES: Final = 1_000  # Sidecars write far fewer batches into one entry
+# A payload of this size has no room for MANY_BATCHES batches.
 SMALL_PAYLOAD: Final = MANY_BATCHES * HEADER_SIZE
-# What waits behind large entries in one reader. If more comes, it is dropped, and the reader begins again behind what
-# has waited. That is much more than a reader brings a second time when it begins again, so each of its lives comes
-# further.
+# The limit for entries that wait behind a large entry in one reader. Entries beyond it are dropped, and a new reader
+# begins behind the entries that waited. The limit is far above what a new reader delivers a second time, so each reader
+# makes progress.
 MOST_WAITING_BYTES: Final = 16 * 1024 * 1024
-# A message as an object, while its entry is looked into.
+# The estimated memory of one decoded message object, in bytes.
 MESSAGE_BYTES: Final = 500
 
 
@@ -67,7 +67,7 @@ def unfolded_size(entry: RawEntry, *, headers_alone: bool = False) -> int:
         return 0
     payload, messages, unfolded = len(entry.payload), max(metadata.num_messages_in_batch, 0), metadata.uncompressed_size
     if payload <= SMALL_PAYLOAD and unfolded <= LARGE_BATCH and messages <= LARGE_MESSAGES:
-        return 0  # in every format
+        return 0  # This is small in every entry format
     format_ = stored_format(metadata)
     if format_ is KAFKA and _has_many_batches(entry):
         return payload + MANY_BATCHES * MESSAGE_BYTES
@@ -128,7 +128,7 @@ class LargeEntries(ConsumerEvents):
             self._events.on_entry(entry)
             return
         if self._is_over or self._has_dropped:
-            return  # it would come behind what is missing
+            return  # Entries must be handed on without a gap, and an earlier one was dropped
         if self._waiting and self._waiting_bytes + _size(entry) > MOST_WAITING_BYTES:
             self._has_dropped = True
             return

@@ -15,9 +15,10 @@ NO_BOUND_MS: Final = 2**63 - 1
 @dataclass(frozen=True, slots=True)
 class LogConfig:
     entry_format: EntryFormat = KAFKA
-    compression: int | None = None  # the codec of all batches; None: that of their producer
+    # Kafka's codec id for all batches (compression.type); None keeps the producer's codec.
+    compression: int | None = None
     log_append_time: bool = False
-    needs_keys: bool = False  # as compaction does
+    needs_keys: bool = False  # Records without a key are refused, as Kafka does for cleanup.policy=compact
     before_max_ms: int = NO_BOUND_MS
     after_max_ms: int = MAX_AHEAD_MS
 

@@ -11,11 +11,11 @@ from aiokafka.errors import CorruptRecordException
 from kafka_sidecar.wire.compression import UnfoldsTooFar, without_compression
 from kafka_sidecar.wire.records import BatchHeader, BatchInvalid, BatchMalformed, header_count, read_header
 
-# A batch is opened in one piece: so many records take a twentieth of a second, so many bytes or headers as much.
+# A batch is decoded without interruption. Each of these limits, in records, bytes and headers, allows about 50 ms.
 MAX_RECORDS: Final = 30_000
 MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_HEADERS: Final = 50_000
-# Headers are counted before they are read where there may be too many of them.
+# A batch of up to 64 KiB can't hold more than MAX_HEADERS headers, so its headers need not be counted.
 _FEW_BYTES: Final = 64 * 1024
 
 

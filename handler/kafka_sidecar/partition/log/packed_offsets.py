@@ -17,12 +17,12 @@ from kafka_sidecar.pulsar.entry import LedgerInfo, LogStats, Position
 LEDGER_BITS: Final = 20
 ENTRY_BITS: Final = 32
 BATCH_BITS: Final = 12
-SMALLEST: Final = 1 << (ENTRY_BITS + BATCH_BITS)  # of ledger 1
+SMALLEST: Final = 1 << (ENTRY_BITS + BATCH_BITS)  # The packed offset of ledger 1, entry 0
 
 
 @dataclass(frozen=True, slots=True)
 class PackedOffset:
-    ledger: int  # its lowest 20 bits
+    ledger: int  # The lowest 20 bits of the ledger id
     entry: int
     in_batch: int
 

@@ -38,7 +38,7 @@ class LogReader(Protocol):
 class EntryLog(Protocol):
     """One partition's log. Every call may raise PulsarError."""
 
-    patience: Patience  # with its readers
+    patience: Patience  # How long readers of this log wait for an entry before they are opened again
 
     async def writer(self, events: ProducerEvents) -> LogWriter: ...
     async def reader(self, start: Position | None, events: ConsumerEvents) -> LogReader: ...

@@ -16,11 +16,12 @@ from kafka_sidecar.pulsar.errors import Refused, TopicMissing, Unavailable
 from kafka_sidecar.pulsar.events import ConsumerEvents, ProducerEvents
 from kafka_sidecar.pulsar.raw_entries import Patience
 
-# Each marker of Pulsar's own is a question, of some 3 ms, and the end has to be found within 15 s (`ReadToEnd`). A
-# partition can't be opened where more of them stand behind its last message on a broker before 3.3, or are all that is
-# left of it on any broker.
+# To check whether one entry is a Pulsar marker takes an admin request of about 3 ms, and the log end has to be found
+# within 15 s (`ReadToEnd`). A partition can't be opened if more markers than this stand behind its last message on a
+# broker before 3.3. On any broker it can't be opened if it holds only markers, and more than this.
 PULSAR_MARKERS_AT_MOST: Final = 30_000
-# Each has a whole entry for an answer, so it begins with one.
+# Admin requests in flight at a time. Each response carries a whole entry, so the search begins with one request and
+# then doubles.
 QUESTIONS_AT_ONCE: Final = 16
 
 
@@ -87,7 +88,7 @@ class PulsarLog(EntryLog):
     async def is_another(self) -> bool:
         try:
             return self._opened_as is not None and await self._topics.id_now(self._partition) != self._opened_as
-        except TopicMissing:  # it is being made
+        except TopicMissing:  # The topic was deleted; it may be about to be created again
             return True
 
     async def moved_start(self) -> MovedStart | None:
@@ -193,7 +194,7 @@ class PulsarLog(EntryLog):
                 return (await self.stats()).first if found is BEFORE_FIRST else found
             except Refused:
                 self._broker_finds_index = False
-            except Unavailable:  # the broker searches by halves, and may have met a ledger whose storage is away
+            except Unavailable:  # The broker's binary search may have met a ledger whose storage is unavailable
                 position = await self._search_backwards(index)
                 if position is None:
                     raise

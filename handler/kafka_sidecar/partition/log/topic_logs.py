@@ -24,7 +24,7 @@ from kafka_sidecar.topics.names import TopicNames
 from kafka_sidecar.topics.record_configs import RecordConfigs
 from kafka_sidecar.topics.replication import Counting, Replication
 
-# Of compression.type; `producer` asks for none.
+# compression.type → Kafka's codec id. `producer` is missing here, since it keeps the producer's codec.
 _CODECS: Final = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 
@@ -35,8 +35,9 @@ class TopicLogs:
     catalog: Catalog
     default_format: str
     replication: Replication
-    starts: LogStarts | None = None  # None for those who look at what is stored, not at what clients are given
-    transactional: TransactionalPartitions | None = None  # likewise
+    starts: LogStarts | None = None  # None for commands that inspect the stored log and serve no clients
+    # None for commands that inspect the stored log and serve no clients.
+    transactional: TransactionalPartitions | None = None
 
     def log(self, partition: str, writer_name: str) -> PulsarLog:
         return PulsarLog(self.client, self.admin, partition, writer_name, self)
@@ -72,7 +73,7 @@ class TopicLogs:
     async def config_of(self, partition: str) -> LogConfig:
         """What is asked now of records that are appended to a partition."""
         found = self.catalog.names.of_partition(partition)
-        if found is None:  # of what Kafka clients have no name for nothing is appended
+        if found is None:  # Nothing is appended to a topic that has no Kafka name
             return AS_IT_COMES
         return self._config(await self.catalog.record_configs(found[0]))
 

@@ -15,13 +15,14 @@ from weakref import WeakKeyDictionary
 
 from kafka_sidecar.loop.waiting import in_a_thread
 
-# Of what is written. Each takes some milliseconds; small batches may have as many headers as they have bytes.
+# Larger batches are decoded in a thread, since each takes some milliseconds. The bytes are limited too, because a small
+# batch may have as many headers as it has bytes.
 LARGE_BYTES: Final = 64 * 1024
 LARGE_RECORDS: Final = 1_000
-# In one turn of the loop, together.
+# Limits in bytes and records for all batches that are decoded in one turn of the event loop.
 TURN_BYTES: Final = 256 * 1024
 TURN_RECORDS: Final = 3_000
-# How often somebody hears that he waits for this process, and not for a broker.
+# While a piece waits for its thread, the caller is notified every 2 s that this process is busy, and not a broker slow.
 DELAY_SECONDS: Final = 2.0
 
 T = TypeVar("T")
@@ -72,14 +73,14 @@ class Line:
 
 def _forget(piece: asyncio.Task[object]) -> None:
     if not piece.cancelled():
-        piece.exception()  # nobody is there to hear of it
+        piece.exception()  # The caller was cancelled. Reading the exception prevents asyncio's warning that nobody did.
 
 
 class Unfolding:
     def __init__(self) -> None:
         self.hold: Callable[[int], None] = lambda _: (
             None
-        )  # counts so many more bytes, or fewer, in the account of the process
+        )  # Adds bytes to the memory account of the process; a negative number releases them
         self.entries = Line(self._hold)
         self.questions = Line(self._hold)
         self.batches = Line(self._hold)

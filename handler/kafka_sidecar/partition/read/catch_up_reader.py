@@ -38,13 +38,13 @@ from kafka_sidecar.wire.error_code import ErrorCode
 
 log = logging.getLogger(__name__)
 
-# Where the fold of a catch-up reader begins: about as far back as the appends in flight go, so that
-# entries seldom send it back to what they were judged by.
+# A catch-up reader begins to fold this far before the wanted offset. Appends in flight seldom reach further back, so
+# few entries need an earlier begin to be judged.
 ENTRIES_BEFORE: Final = 64
 BYTES_BEFORE: Final = 4 * 1024 * 1024
 ENTRIES_AT_ONCE: Final = 256
-# A consumer whose offset is not further ahead than this waits for the stream instead of a new reader, while the stream
-# moves.
+# A consumer at most 20,000 offsets ahead of a catch-up reader shares that reader if an entry has come within the last
+# second.
 SHARED_DISTANCE: Final = 20_000
 MOVES_SECONDS: Final = 1.0
 
@@ -157,10 +157,12 @@ class CatchUpReader(ConsumerEvents):
         self._log = log_
         self._cache = cache
         self._read_ahead = read_ahead
-        self._first: Position | None = None  # of the log, when it was looked at
-        self._knows_the_past = False  # as much as the partition reads of it to judge what was replicated
-        self._begin_is_known = False  # that the fold's begin is what the log still has, whatever comes first
-        self._gap_known_to = -1  # up to where missing offsets are known to be missing in the log itself
+        self._first: Position | None = None  # The first entry of the log when its stats were last read
+        # True once the fold begins at the window that the partition reads to judge replicated entries.
+        self._knows_the_past = False
+        # Confirmed: the log has no readable entry between the fold's begin and the first entry delivered.
+        self._begin_is_known = False
+        self._gap_known_to = -1  # Missing offsets below this one are confirmed to be missing in the log itself
         self._verdicts = KnownVerdicts(partition.transactions)
         self._fold = Fold(None, self._verdicts, partition.producer_memory)
         self._reader: LogReader | None = None
@@ -168,10 +170,12 @@ class CatchUpReader(ConsumerEvents):
         self._ended: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
         self._ahead: deque[CachedEntry] = deque()  # entries that no consumer has taken yet
         self._account = cache.read_ahead(self._evicted)
-        self._has_passed_over = False  # entries without an index
-        self._held = FetchCache(budget=2**62).partition()  # the account has its bound
-        self._permits = 0  # granted and not used; below zero where entries cost more than was granted for them
-        self._enough = 0  # with more permits than this no more are asked for
+        self._has_passed_over = False  # True once entries without an index were skipped
+        # Without a limit of its own, since `_account` limits what the reader holds.
+        self._held = FetchCache(budget=2**62).partition()
+        # Flow permits granted and not used yet; negative if entries cost more permits than were granted.
+        self._permits = 0
+        self._enough = 0  # Further permits are granted only when at most this many are left
         self._cost = 1  # permits of the most expensive entry so far: a native batch costs as many as it has messages
         self._largest = 0  # bytes that the largest entry so far takes
         self.wanted = wanted
@@ -180,13 +184,13 @@ class CatchUpReader(ConsumerEvents):
         self.error: ErrorCode = ErrorCode.NONE
         self._loop = asyncio.get_running_loop()
         self.touched_at = self._moved_at = self._loop.time()
-        # Of the reader of now.
+        # The state of the current Pulsar reader.
         self._begun_at: Position | None = None
         self._reached: Position | None = None
-        self._asked_at: float | None = None  # for its first entry, until that comes
-        self.is_stuck = False  # it was opened again for its silence, and is silent still
-        # Until a reader that has permits has brought nothing for so long: a broker may have closed the topic at which
-        # it stands (see `TailWatch`).
+        self._asked_at: float | None = None  # Since when the first entry is awaited; None once it has come
+        self.is_stuck = False  # The reader was opened again because no entry came, and none has come since
+        # It fires if a reader with permits delivers no entry for too long. The broker may have closed the topic
+        # instance that the reader is attached to (see `TailWatch`).
         self._silence: asyncio.TimerHandle | None = None
         self._task = SupervisedTask("catch_up_reader", name, self._read, on_final=self._fail_for)
         self._task.start()
@@ -265,11 +269,12 @@ class CatchUpReader(ConsumerEvents):
         """Stream from the wanted offset to the tail; once more from further back when an entry asks for it."""
         position = await self._log.find_index(self.next_offset)
         if position is None:
-            # Behind the last index the broker could find, which may be a little old: try again later.
+            # The offset lies behind the last index that the broker found. That index may be slightly outdated, so the
+            # fetch has to be retried later.
             raise Unavailable(f"no entry holds offset {self.next_offset}")
         stats = await self._log.stats()
         before = stats.before(position, ENTRIES_BEFORE, BYTES_BEFORE)
-        if self.is_stuck:  # the ledger before may lie in storage that is away
+        if self.is_stuck:  # The previous ledger may lie in storage that is unavailable
             before = max(before, Position(position.ledger, 0))
         start = None if before == stats.first else before
         self._first = stats.first
@@ -297,19 +302,20 @@ class CatchUpReader(ConsumerEvents):
                         return  # retention made the gap: this offset is out of range
                     last = self._fold.last_position
                     if last is not None and not (await self._log.stats()).may_hold(last):
-                        start = None  # what is known of producers is of before that
+                        # Retention removed entries that this fold has not seen, so its producer states are outdated.
+                        start = None
                         self._fold = self._new_fold(start)
                         continue
                     if (
                         self._has_passed_over and not self._fold.knows_next_offset
-                    ):  # what it looks for may be before them
+                    ):  # The wanted offset may belong to an entry that was skipped for its missing index
                         raise IndexAlarm(
                             f"offsets {self.next_offset} to {base_offset - 1}: entries without an index stand there"
                         )
                     self._gap_known_to = base_offset
                 case _BeginsLater():
                     if start is not None and not (await self._log.stats()).may_hold(start):
-                        start = None  # retention took what stood there, since it was asked where to begin
+                        start = None  # Retention removed the start position after it was looked up
                         self._fold = self._new_fold(start)
                     self._begin_is_known = True
                 case _MayBeWhole():
@@ -325,7 +331,7 @@ class CatchUpReader(ConsumerEvents):
                         )
                     self._fold = self._new_fold(start)
                 case _Full(start):
-                    pass  # the next reader goes on from there when a consumer has taken enough
+                    pass  # The next reader resumes at this position when a consumer has taken enough entries
                 case _Chunked(last, folded):
                     await self._put_chunked(last, folded)
                     start = last.position
@@ -354,7 +360,8 @@ class CatchUpReader(ConsumerEvents):
             folded_to = window if folded_to == THE_PAST else min(window, folded_to)
         if self._first is None or folded_to <= self._first:
             return None
-        return max(folded_to, Position(folded_to.ledger, 0))  # a ledger was empty then: no reader can begin at entry −1
+        # Entry −1 stands for an empty ledger, and no reader can begin there.
+        return max(folded_to, Position(folded_to.ledger, 0))
 
     async def _put_chunked(self, last: RawEntry, folded: Folded) -> None:
         """Hold the message that this is the last part of."""
@@ -374,7 +381,8 @@ class CatchUpReader(ConsumerEvents):
             self.done = True
             self.error = error
             self._let_go()
-            # A moment later: a waiting fetch may ask for another reader, which closes this one in the middle of it.
+            # The partition is notified in the next turn of the event loop. A waiting fetch may then open another
+            # reader, which closes this one, and this method has to be finished by then.
             asyncio.get_running_loop().call_soon(self._partition.changed)
 
     def _await_entry(self) -> None:
@@ -385,7 +393,7 @@ class CatchUpReader(ConsumerEvents):
     def _on_silence(self, waited: float) -> None:
         self._silence = None
         if self._permits <= 0:
-            return  # there is no room for more
+            return  # The read-ahead is full, so the reader has no permits and must be silent
         if self._loop.time() - self._moved_at < waited:
             self._await_entry()
             return
@@ -418,14 +426,15 @@ class CatchUpReader(ConsumerEvents):
             return
         room = self._room
         if room <= 0 and self._ahead:
-            return  # its consumer has what it waits for
-        # One entry until the first has come and its size is known.
+            return  # The consumer already has entries to take, so no more are read ahead
+        # The size of the entries is unknown until the first has come, so the first grant is for one entry.
         entries = max(1, min(ENTRIES_AT_ONCE, room // self._largest)) if self._largest else 1
         step = entries * self._cost
         self._enough = step // 2
         if self._permits <= self._enough:
             if self._asked_at is not None:
-                self._asked_at = self._loop.time()  # until now it was not to bring anything
+                # The reader had no permits before, so the wait for its first entry begins here.
+                self._asked_at = self._loop.time()
             self._reader.grant(step - self._permits)
             self._permits = step
             self._await_entry()
@@ -450,7 +459,8 @@ class CatchUpReader(ConsumerEvents):
         cost = permits_of(entry)
         self._permits -= cost
         self._cost = max(self._cost, cost)
-        self._largest = max(self._largest, len(entry.payload) + ENTRY_OVERHEAD)  # more, if it unfolds: see _put
+        # A decompressed entry takes more: see _put.
+        self._largest = max(self._largest, len(entry.payload) + ENTRY_OVERHEAD)
         if self._fold.last_position is not None and position <= self._fold.last_position:
             self._grant()
             return  # a rewind of the dispatcher

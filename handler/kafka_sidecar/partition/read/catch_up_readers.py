@@ -12,8 +12,8 @@ from kafka_sidecar.partition.read.catch_up_reader import CatchUpReader, Partitio
 from kafka_sidecar.partition.read.fetch_cache import FetchedRun, PartitionCache
 from kafka_sidecar.wire.error_code import ErrorCode
 
-# Consumers far apart in the old data of one partition; each reader has a cursor at the broker, and may hold
-# limits.read_ahead_bytes.
+# This many consumers can read far apart in the old data of one partition. Each reader has a cursor on the broker and
+# may hold limits.read_ahead_bytes.
 MAX_READERS: Final = 8
 
 
@@ -52,7 +52,8 @@ class CatchUpReaders:
             if reader.done:
                 has_failed_here = reader.error is not ErrorCode.NONE and reader.next_offset == offset
                 if reader.drained and (has_failed_here or reader.error is ErrorCode.NONE):
-                    self._close(reader)  # another failed one keeps its error for its own consumer, until it is idle
+                    # A reader that failed at another offset keeps its error for its own consumer until it is idle.
+                    self._close(reader)
                 if has_failed_here:
                     return FetchedRun([], 0, offset, reader.error)
             elif reader.will_bring(offset, now):
@@ -60,7 +61,7 @@ class CatchUpReaders:
         if len(self._readers) >= MAX_READERS:
             free = [reader for reader in self._readers if reader.has_brought or reader.is_stuck]
             if not free:
-                return None  # the next that has brought what its consumer waits for gives up its place
+                return None  # The next reader that has what its consumer waits for is closed to make room
             self._close(min(free, key=lambda reader: (not reader.is_stuck, reader.touched_at)))
         self._partition.ask_log_start_soon()  # old data may turn out to be trimmed
         self._readers.append(
@@ -81,6 +82,6 @@ class CatchUpReaders:
             self._close(reader)
 
     def _close(self, reader: CatchUpReader) -> None:
-        if reader in self._readers:  # closing one wakes waiting consumers, which may have closed others
+        if reader in self._readers:  # Closing a reader wakes waiting consumers, which may have closed other readers
             self._readers.remove(reader)
         reader.close()

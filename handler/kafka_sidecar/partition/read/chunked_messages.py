@@ -18,9 +18,9 @@ from kafka_sidecar.pulsar.entry import Position, RawEntry
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from kafka_sidecar.pulsar.raw_entries import raw_entries_from
 
-# A part is nearly as large as an entry may be.
+# Each chunk is nearly as large as an entry may be, so few permits are granted.
 PERMITS: Final = 4
-# A producer sends the parts one after another; so much of others' may stand between them.
+# A producer sends its chunks one after another. Up to this much of other producers may stand between them.
 MAX_ENTRIES_BACK: Final = 50_000
 MAX_BYTES_BACK: Final = 512 * 1024 * 1024
 FURTHER_EACH_TIME: Final = 16
@@ -38,7 +38,7 @@ class Parts:
         self._of = (uuid, producer)
         self._parts: list[bytes] | None = None
         self._size = 0
-        self.has_begun = False  # whether a first part was among them
+        self.has_begun = False  # Whether the first chunk was among the entries read
 
     def is_of(self, metadata: MessageMetadata) -> bool:
         return (metadata.uuid, metadata.producer_name) == self._of and metadata.num_chunks_from_msg > 1
@@ -58,7 +58,7 @@ class Parts:
             return None
         parts.append(bytes(payload))
         self._size += len(payload)
-        if self._size > MAX_UNCOMPRESSED:  # whatever its metadata say
+        if self._size > MAX_UNCOMPRESSED:  # The total size in the chunk's metadata may be wrong
             raise EntryUnreadable(
                 f"a chunked message of {self._size} bytes and more is over the limit of {MAX_UNCOMPRESSED}"
             )
@@ -72,7 +72,8 @@ async def read_chunked(log_: EntryLog, last: RawEntry) -> bytes | bytearray | No
     """The batch of a message whose last part is this entry, without its offset; None where Pulsar's consumers get none
     either, for parts of it were never written, or are gone. EntryUnreadable, PulsarError.
     """
-    # The whole is in memory several times over, beside all budgets: one at a time in this process.
+    # A chunked message is in memory several times while it is assembled, outside all budgets. So this process assembles
+    # one at a time.
     async with _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
         return await _read_chunked(log_, last)
 
@@ -110,7 +111,8 @@ def _decoded(metadata: MessageMetadata, whole: memoryview) -> bytes | bytearray:
         return PULSAR.decode(metadata, whole)
     except EntryUnreadable:
         raise
-    except Exception as error:  # anybody may have written it, and anything may be wrong with it
+    # Any client may have written the message, so decoding can fail in ways that nobody foresaw.
+    except Exception as error:
         raise EntryUnreadable(f"a chunked message can't be read: {error}") from error
 
 

@@ -17,13 +17,13 @@ from kafka_sidecar.wire.error_code import ErrorCode
 from kafka_sidecar.wire.records import whole_batches, with_base_offsets
 
 _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
-BATCH_OVERHEAD: Final = 12  # what the length of a batch does not count
-# A cached entry costs so much beside its bytes, measured with tracemalloc: objects, dict and list slots.
+BATCH_OVERHEAD: Final = 12  # Base offset and batch length, which the batch length does not count, in bytes
+# The memory of a cached entry beside its bytes (objects, dict and list slots), measured with tracemalloc.
 ENTRY_OVERHEAD: Final = 600
 MIN_ORDER: Final = 1_000
-# One of so many parts of the budget may go to indexes.
+# Timestamp indexes may take 1/8 of the cache budget.
 INDEXES_SHARE: Final = 8
-# Readers have this part, whatever else is held.
+# Catch-up readers may use 1/4 of the cache budget, whatever else the cache holds.
 LEAST_SHARE: Final = 4
 
 
@@ -93,7 +93,7 @@ class ReadAhead:
 
     def __init__(self, cache: FetchCache, give_up: Callable[[], None]) -> None:
         self._cache = cache
-        self._give_up = give_up  # drop what is held, and `close`
+        self._give_up = give_up  # This callback drops all entries of the reader and calls `close`
         self.held = 0
         cache.readers[self] = None
 
@@ -130,16 +130,16 @@ class FetchCache:
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self.used = 0  # by recent batches
-        self.ahead = 0  # by readers
+        self.used = 0  # Bytes of recent batches
+        self.ahead = 0  # Bytes that catch-up readers have read ahead
         self.readers: OrderedDict[ReadAhead, None] = (
             OrderedDict()
-        )  # the one is first whose consumer has not come for longest
-        self.fixed = 0  # by what partitions must know, of their transactions
-        self.indexed = 0  # by indexes of times
+        )  # The reader whose consumer fetched least recently stands first
+        self.fixed = 0  # Bytes that can't be evicted, such as the transaction state of partitions
+        self.indexed = 0  # Bytes of timestamp indexes
         self.indexes: OrderedDict[Callable[[], None], int] = (
             OrderedDict()
-        )  # what makes one let go, and its bytes; the least used is first
+        )  # The callback that drops an index → its bytes; the least recently used index stands first
         self._order: deque[tuple[PartitionCache, int]] = deque()
         self._order_limit = MIN_ORDER
 
@@ -170,7 +170,8 @@ class FetchCache:
         self.used += entry.size + ENTRY_OVERHEAD
         order = self._order
         order.append((partition, entry.base_offset))
-        if len(order) > self._order_limit:  # readers and closed partitions have left keys of what is not there any more
+        # Readers and closed partitions have dropped entries whose keys are still here.
+        if len(order) > self._order_limit:
             self._order = order = deque(item for item in order if item[0].has(item[1]))
             self._order_limit = max(MIN_ORDER, 2 * len(order))
         if self._is_too_much(self.used):
@@ -189,7 +190,7 @@ class FetchCache:
         while self._is_too_much(0):
             other = next((reader for reader in self.readers if reader.held and reader is not wanting), None)
             if other is None:
-                return  # a single entry that is larger than everything, or what can't be let go takes all
+                return  # A single entry is larger than the budget, or bytes that can't be evicted fill it
             other.give_up()
             assert not other.held
 

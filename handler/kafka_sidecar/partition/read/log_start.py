@@ -21,12 +21,13 @@ log = logging.getLogger(__name__)
 
 # Retention moves the start every few minutes, so an answer of a second ago is as good as a new one.
 FRESH_SECONDS: Final = 1.0
-# Opening does not wait longer for the start: the log's first ledger may lie in storage that is slow or away.
+# Opening a partition waits at most 1 s for the log start offset: the first ledger may lie in slow or unavailable
+# storage.
 BEGIN_SECONDS: Final = 1.0
-# Nor does a client that asks for it: half of its request time-out. The question goes on.
+# A client waits at most 15 s for the log start offset, half of its request.timeout.ms. The lookup goes on after that.
 CONFIRM_SECONDS: Final = 15.0
-# A partition that is read looks so often whether retention has moved its start. A consumer that waits at the end only
-# shows it.
+# A partition that is read checks at this interval, in seconds, whether retention has moved its log start offset. A
+# consumer that waits at the log end only reports the offset, so a longer interval is enough there.
 STALE_SECONDS: Final = 10.0
 STALE_AT_END_SECONDS: Final = 30.0
 
@@ -43,18 +44,19 @@ class PartitionForLogStart(Protocol):
 
 class LogStart:
     def __init__(self, log_: EntryLog, partition: PartitionForLogStart) -> None:
-        self.offset = 0  # it lies here, or further on where it is not known yet
-        # Below it no entry is left. What clients have deleted may be there still, and is read to know what came before
-        # another entry.
+        self.offset = 0  # The log start offset, or a lower bound of it while it is not known yet
+        # No entry is left below this offset. Records that clients have deleted (DeleteRecords) may still be stored
+        # above it. The fold reads them to judge later entries.
         self.gone_before = 0
         self._log = log_
         self._partition = partition
         self._loop = asyncio.get_running_loop()
-        self._first: Position | None = None  # the first entry, by the broker's ledgers
-        self._known_of: Position | None = None  # the entry that was the first when the offset was learnt
+        self._first: Position | None = None  # The first entry according to the broker's list of ledgers
+        self._known_of: Position | None = None  # The first entry of the log when `offset` was determined
         self._learnt_at = -STALE_SECONDS
-        self.moved: MovedStart | None = None  # by a client
-        self._moves: dict[int, MovedStart] = {}  # the last one in each ledger that is left
+        self.moved: MovedStart | None = None  # The furthest DeleteRecords by a client
+        # Ledger → the last moved start within it, for the ledgers that are left.
+        self._moves: dict[int, MovedStart] = {}
         self._task: asyncio.Task[object] | None = None
 
     async def begin(self, stats: LogStats, first_offset: int | None, asked_at: float) -> None:
@@ -77,7 +79,7 @@ class LogStart:
         """A client has moved it."""
         self.note(moved)
         self._obey()
-        if self._first is None:  # it was empty when it was looked at last
+        if self._first is None:  # The log was empty when it was last checked
             self._learnt_at = -math.inf
             self.refresh_soon()
 
@@ -143,8 +145,8 @@ class LogStart:
     async def _learn(self, stats: LogStats, asked_at: float) -> None:
         self._begins_at(stats.first)
         if stats.first is None:
-            # Everything is trimmed, or nothing was written yet: what is left is the end. It counts only if the
-            # log is still empty after the end was learnt, for a record may have come in between.
+            # Everything is trimmed, or nothing was ever written, so the log starts at its end. This counts only if the
+            # log is still empty after the end was confirmed, for a record may have been appended in between.
             end = await self._partition.confirmed_end()
             now = await self._log.stats()
             if now.first is not None:
@@ -152,29 +154,29 @@ class LogStart:
                 return
             self._move_to_first(end)
         elif self.moved is not None and self.moved.position > stats.first:
-            self._known_of = stats.first  # a client has moved it further than the first entry
+            self._known_of = stats.first  # A client has moved the log start beyond the first entry (DeleteRecords)
         elif stats.first != self._known_of:
             try:
                 first = await first_entry(self._log)
             except NoEntryCame:
                 if self.moved is None or self.moved.position != stats.first:
                     raise
-                # It is where a client has moved it to, or a little further: it is asked again
+                # The log start is where a client has moved it, or a little further. The next refresh looks it up again.
                 self._learnt_at = asked_at
                 return
             except NothingToRead:
-                end = (
-                    await self._partition.confirmed_end()
-                )  # the partition ends where that has moved, and is opened again
+                # If the log end has moved without readable entries, this call ends the partition, which is then opened
+                # again.
+                end = await self._partition.confirmed_end()
                 if await holds_records(self._log):
-                    return  # what has come meanwhile is before that end
+                    return  # Records that were appended in the meantime lie before that end
                 self._move_to_first(end)
                 self._known_of, self._learnt_at = stats.first, asked_at
                 return
             if first is None:
                 self._log.note_entries_without_index()
                 first = await first_indexed_entry(self._log)
-            if first is not None:  # else nothing that readers are given has an index yet
+            if first is not None:  # None: no entry that the broker hands to readers has an index yet
                 self._move_to_first(first.base_offset)
                 self._known_of = stats.first
         self._learnt_at = asked_at

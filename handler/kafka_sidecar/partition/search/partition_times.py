@@ -30,14 +30,15 @@ from kafka_sidecar.wire.records import NO_TIMESTAMP
 
 log = logging.getLogger(__name__)
 
-# The whole log may be on its way.
+# Flow permits of a reader that may have to read the whole log.
 PERMITS: Final = 256
-# Of all partitions; the others wait.
+# At most four partitions read their index at the same time; the others wait.
 AT_A_TIME: Final = 4
-# One that was read within a second or two is not worth storing, nor is what comes to it by and by.
+# An index that was read within a second or two is not worth storing. A stored index is replaced only when its coverage
+# in bytes has changed by more than 1/16.
 STORED_FROM_BYTES: Final = 64 * 1024 * 1024
 STORED_ANEW_AFTER: Final = 1 / 16
-# A search looks for a stored one and reads on from there if so much at the most has come since.
+# A search loads a stored index if at most this much was written since, and reads the rest from the log.
 LITTLE_ENTRIES: Final = 2_000
 LITTLE_BYTES: Final = 64 * 1024 * 1024
 _KEY: Final = b"time-index:"
@@ -70,7 +71,7 @@ class PartitionTimes:
         self._partition = partition
         self._indexes = indexes
         self._clock = clock
-        self.index: TimeIndex | None = None  # the fold adds to it
+        self.index: TimeIndex | None = None  # The fold adds each entry that it has folded
         self._calls: SingleFlight[Position, TimeIndex] = SingleFlight()
         self._turn = asyncio.Lock()
         self._storing: asyncio.Task[None] | None = None
@@ -153,7 +154,8 @@ class PartitionTimes:
                 log.info("partition %s: %d entries were read for their timestamps in %.1f s", self._name, entries, took)
         except asyncio.CancelledError as error:
             raise Unavailable("the partition is closed") from error
-        # From here on the fold adds to it: nothing was folded since the last entry was compared with the fold's.
+        # From here on the fold adds its entries to the index. None is missing, because nothing was folded since the
+        # index reached the fold's last entry.
         self.index = index
         self._indexes.cache.hold_index(self.let_go, MAX_BYTES)
         return index

@@ -52,7 +52,7 @@ def _has_offloaded(stats: LogStats) -> bool:
 
 async def _first_local(partition: PartitionForTiers, stats: LogStats) -> int:
     first = next((ledger for ledger in stats.ledgers if not ledger.offloaded), None)
-    if first is None:  # what comes next is the first
+    if first is None:  # Every ledger is offloaded, so the next record will be the first local one
         return await partition.confirmed_end()
     async with aclosing(entries_from(partition.entry_log, Position(first.ledger, 0), permits=1)) as entries:
         return (await anext(entries)).base_offset

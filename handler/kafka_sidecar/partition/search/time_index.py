@@ -19,9 +19,9 @@ from kafka_sidecar.partition.snapshot_pb2 import TimeIndex as StoredTimeIndex
 from kafka_sidecar.pulsar.entry import Position
 
 MAX_STRETCHES: Final = 2_048
-# 64 KiB at the most, of four numbers each.
+# A full index takes 64 KiB: four 8-byte numbers for each stretch.
 MAX_BYTES: Final = MAX_STRETCHES * 4 * 8
-# A search reads the stretch that it is sent to. An entry costs about as much as so many bytes of it.
+# A search reads a whole stretch, so its size is limited. To read an entry costs as much as 2,048 bytes more.
 FIRST_STRETCH_BYTES: Final = 256 * 1024
 ENTRY_COST: Final = 2_048
 
@@ -32,7 +32,7 @@ class Stretch(NamedTuple):
     start: Position
     base_offset: int
     next_offset: int
-    greatest: int  # no record's timestamp is greater; that of entries whose batches were refused counts as well
+    greatest: int  # An upper bound of the record timestamps; batches that the fold refused count as well
 
 
 class TimeIndex:
@@ -49,7 +49,7 @@ class TimeIndex:
     )
 
     def __init__(self, begin: Position) -> None:
-        self.begin = begin  # every entry from here on was added
+        self.begin = begin  # Every entry from this position up to `last` was added
         self._bases = array("q")
         self._ledgers = array("q")
         self._entries = array("q")

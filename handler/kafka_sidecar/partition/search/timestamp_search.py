@@ -55,25 +55,27 @@ class Searched(NamedTuple):
 # A record's CreateTime is its producer's clock, the search goes by the broker's. A producer may be
 # ahead by this much and its records are still found.
 CLOCK_SKEW_MS: Final = 5_000
-# Without an index so much is looked through for records of clocks that are ahead: about as many milliseconds of the
-# sidecar's.
+# Without an index, a search scans this much of the log for records of producers whose clocks are further ahead. That
+# takes the sidecar about 2 s.
 AHEAD_ENTRIES: Final = 2_000
 AHEAD_BYTES: Final = 64 * 1024 * 1024
-# For an index that has to be read first. What Kafka clients wait for (request.timeout.ms) is several times that.
+# A search waits this long for an index that must be read first. Kafka clients wait several times longer
+# (request.timeout.ms).
 WAIT_FOR_INDEX_SECONDS: Final = 5.0
-# What was not found by a search of such length is looked for once more.
+# A search that found nothing and took longer than 1 s is repeated once for records that were written meanwhile.
 LASTING_SECONDS: Final = 1.0
-# A scan may need all that comes.
+# Flow permits of a scan, which may need every entry that the broker delivers.
 SCAN_PERMITS: Final = 256
-# A stored batch may unfold to thirty thousand times its size. What a producer puts into one message of Pulsar's stays
-# below this.
+# A stored batch may decompress to thirty thousand times its size. The limit is above what a producer puts into one
+# Pulsar message.
 MAX_UNFOLDED: Final = 128 * 1024 * 1024
-# Consumers do not get the record at such an offset. Any other error says that nobody can tell now.
+# With these fetch errors consumers get no record at the offset. Any other error leaves that open for now.
 NOT_SERVED: Final = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.CORRUPT_MESSAGE})
-# Batches of a stretch that may have its greatest timestamp: more are looked at only where consumers are given none of
-# these.
+# Batches of a stretch that are examined at a time for its greatest timestamp. Further batches are examined only if
+# consumers get no records from these.
 MOST_CANDIDATES: Final = 1_000
-MAX_TIMESTAMP: Final = -3  # as ListOffsets asks for it; times are not negative
+# ListOffsets requests the greatest timestamp by this value (KIP-734); real timestamps are not negative.
+MAX_TIMESTAMP: Final = -3
 
 
 class PartitionForSearch(Protocol):
@@ -171,13 +173,14 @@ async def _search(
 
     async def searched() -> Searched:
         start, has_lasted = await partition.confirmed_start(), False
-        searched_to = start  # before that there is no such record
+        searched_to = start  # No record before this offset matches
         while True:
             begun, end = loop.time(), await partition.confirmed_end()
             found = await search(searched_to, end) if searched_to < end else NOT_FOUND
             began, start = start, await partition.confirmed_start()
             if found != NOT_FOUND and found.offset >= start and start != began and key == MAX_TIMESTAMP:
-                # A greater one may have come while the log still began with the greatest.
+                # The log start moved during the search and may have trimmed the greatest record. A record written
+                # before that may be the greatest now, so the entries from the searched end on are searched too.
                 behind, end = end, await partition.confirmed_end()
                 later = await search(behind, end) if behind < end else NOT_FOUND
                 found, start = max(found, later, key=_by_greatness), await partition.confirmed_start()
@@ -196,7 +199,8 @@ async def _search(
     end = await partition.confirmed_end()
     shared = await partition.searches.call(key, searched)
     if shared.end < end and (shared.found == NOT_FOUND or key == MAX_TIMESTAMP):
-        shared = await partition.searches.call(key, searched)  # it had begun before; this one begins now, or did since
+        # The shared search began before this request. This call begins a new search, or joins one that began since.
+        shared = await partition.searches.call(key, searched)
     return shared.found
 
 
@@ -288,7 +292,8 @@ async def _greatest_timestamp(partition: PartitionForSearch, log_start: int) -> 
     best = NOT_FOUND
     index = await partition.times.whole(begin)
     for stretch in index.greatest_first(log_start):
-        # The greatest of a stretch may be that of a record before the log start, or of a batch that was refused.
+        # The greatest timestamp of a stretch may belong to a record before the log start, or to a refused batch. So it
+        # is only an upper bound.
         if stretch.greatest < best.timestamp or (
             stretch.greatest == best.timestamp and stretch.base_offset > best.offset
         ):
@@ -306,7 +311,7 @@ class _Candidate(NamedTuple):
     """A batch, by what its header says. The greatest is looked at first, the first of several that are equal."""
 
     timestamp: int
-    negated_offset: int  # of its first record, or of the log start behind that
+    negated_offset: int  # Minus the offset of its first record, or minus the log start offset if that is greater
 
 
 async def _greatest_in(
@@ -329,7 +334,7 @@ async def _greatest_batches(
     partition: PartitionForSearch, stretch: Stretch, log_start: int, below: _Candidate
 ) -> list[_Candidate]:
     """The greatest batches of a stretch that come behind `below`, in their order."""
-    found: list[_Candidate] = []  # a heap, the least is first
+    found: list[_Candidate] = []  # A heap with the least candidate first
     async with aclosing(entries_from(partition.entry_log, stretch.start, SCAN_PERMITS)) as entries:
         async for entry in entries:
             next_offset = entry.base_offset
@@ -373,7 +378,7 @@ async def _served_from(partition: PartitionForSearch, offset: int) -> AsyncGener
     since = asyncio.get_running_loop().time()
     while True:
         if offset < partition.log_start:
-            return  # a search does not wait until the log's end is confirmed, as a fetch does
+            return  # A fetch waits here until the log end is confirmed; a search does not
         run = partition.read(offset, 1, at_least_one=True, since=since)
         if run is not None:
             break

@@ -16,13 +16,15 @@ from typing import Final
 from kafka_sidecar.internal_topics.snapshot_topic import SnapshotTopic
 from kafka_sidecar.loop.clock import Clock
 
-# The part before the zero byte decides where a key is kept: those of one partition are together.
+# The part of the key before the zero byte selects the partition of `__kept_states`, so all keys of one log are stored
+# together.
 _KEY: Final = b"appends:%b\0"
-# A sidecar that goes on appending puts its mark again after so long.
+# A sidecar that goes on appending stores its mark again after 6 h.
 _ANEW_SECONDS: Final = 6 * 3_600.0
-# Where it can't, nothing more is sent after so long.
+# If that is impossible, it sends no more batches of idempotent producers after 12 h without a new mark.
 _OVERDUE_SECONDS: Final = 12 * 3_600.0
-# A mark tells the time of the sidecar that put it, and the one that looks has another clock.
+# A mark has the timestamp of the sidecar that stored it. The clock of the sidecar that reads it may differ by up to 25
+# h.
 _CLOCKS_DIFFER_SECONDS: Final = 25 * 3_600.0
 
 
@@ -31,11 +33,11 @@ class AppendingMark:
         self._prefix = _KEY % name.encode()
         self._states = states
         self._clock = clock
-        # All producers of a mark that is older have expired.
+        # A mark older than this does not count, since all producers that it stands for have expired.
         self._counts_ms = expiry_ms + int((_OVERDUE_SECONDS + _CLOCKS_DIFFER_SECONDS) * 1000)
         self._key = b""
         self._put_at = -math.inf
-        self._times_remade = 0  # the topic, when it was put
+        self._times_remade = 0  # `times_remade` of the topic when the mark was stored
 
     @property
     def may_be_put(self) -> bool:
@@ -56,8 +58,9 @@ class AppendingMark:
             return
         if not self._key or (
             self._put_at > -math.inf and self.is_overdue(now)
-        ):  # another sidecar may be about to delete an old one
-            self._key = self._prefix + self._states.new_id().encode()  # from now on it may land
+        ):  # Another sidecar may be about to delete an overdue mark, so the new one has a new key
+            # From here on the mark may be in Pulsar, even if the store fails.
+            self._key = self._prefix + self._states.new_id().encode()
         times_remade = self._states.times_remade(self._prefix)
         await self._states.store(self._key, b"1")
         self._put_at, self._times_remade = now, times_remade

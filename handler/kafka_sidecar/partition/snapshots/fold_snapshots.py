@@ -29,14 +29,14 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
-# So many offsets may have to be folded again: a fraction of a second.
+# After this many new offsets the fold is stored again. The next sidecar folds about as many again, in a fraction of a
+# second.
 STORED_AGAIN_AFTER: Final = 10_000
-# Every sidecar that has the partition open keeps its fold.
+# Every sidecar that has the partition open stores snapshots of its fold, so each does at most once in 60 s.
 STORE_EVERY_SECONDS: Final = 60.0
 _KIND: Final = b"fold"
-# In place of where it began, for one that knows all transactions that sidecars have announced. Where exactly it began
-# says nothing more:
-# none stands before the place that was announced.
+# A fold that knows all announced transactions is stored with this position in place of its begin. The exact begin does
+# not matter: no transaction stands before the announced position.
 ANNOUNCED: Final = Position(0, 0)
 
 
@@ -44,8 +44,8 @@ class _Known(NamedTuple):
     """What is about to be kept, as it was known at one moment."""
 
     snapshot: Snapshot
-    hidden: int  # how often something had been hidden by then
-    taken_over: frozenset[bytes]  # the keys of what others had kept and is in it, too
+    hidden: int  # How often batches had been hidden when this snapshot was taken
+    taken_over: frozenset[bytes]  # Keys of other sidecars' snapshots whose knowledge is included
 
 
 class FoldSnapshots:
@@ -63,22 +63,23 @@ class FoldSnapshots:
         self._fold = fold
         self._transactions = transactions
         self._values = None if states is None else SnapshotValues(_KIND, name, states)
-        self._found: bytes | None = None  # the key of what was found last
+        self._found: bytes | None = None  # The key of the snapshot that was found last
         self._gaps = gaps
         self._clock = clock
-        # Nobody had announced transactions there, or before, when the fold began
+        # Up to this position nobody had announced transactions when the fold began.
         self.none_up_to: Position | None = None
         self._stored_to = 0
-        self._stored_in: int | None = None  # the ledger
-        self._restored: Position | None = None  # where it was kept
+        self._stored_in: int | None = None  # The ledger in which the last stored snapshot ends
+        self._restored: Position | None = None  # The position up to which the restored snapshot goes
         self._is_whole = True
         self._on_hidden = on_hidden
-        self._hidden_noted = 0  # how often something was hidden that the log shows
-        self._hidden_stored = 0  # of those, how many are in what is kept
-        self._taken_over: set[bytes] = set()  # what others have kept that tells more than the log: this fold knows it
+        self._hidden_noted = 0  # How often batches were hidden that the log alone does not hide
+        self._hidden_stored = 0  # How many of these hidings the stored snapshot includes
+        # Keys of other sidecars' snapshots that tell more than the log, and that this fold has taken over.
+        self._taken_over: set[bytes] = set()
         self._last_try_at = -STORE_EVERY_SECONDS
-        self._stored_since = -math.inf  # when what is kept was stored, in this process's time
-        self._times_remade = 0  # the topic, when it was stored
+        self._stored_since = -math.inf  # When the current snapshot was stored, in this process's time
+        self._times_remade = 0  # `times_remade` of the topic when the snapshot was stored
         self._keeping: asyncio.Task[None] | None = None
 
     async def restore(
@@ -96,15 +97,16 @@ class FoldSnapshots:
         useless: list[DecodedSnapshot] = []
         times_remade = (
             0 if self._values is None else self._values.times_remade
-        )  # before: it may be made again while it is read
+        )  # This is read before the lookup, because the topic may be created again during it
         try:
             while (found := await self._find(from_the_start=transactions_behind == BEFORE_ALL)) is not None:
                 stored, since = found
-                stats = await log_.stats()  # after that: its ledger may have begun a moment ago
+                # The stats are read after the lookup, because the ledger of the snapshot may have begun a moment ago.
+                stats = await log_.stats()
                 if stats.may_hold(stored.position) and _knows_all(stored, transactions_behind):
                     self._go_on_from(stored, since, times_remade)
-                    # Sidecars before 0.3 kept where they had begun to write transactions, though others had announced
-                    # an earlier place.
+                    # Sidecars before 0.3 stored the position where they began to write transactions themselves, even if
+                    # others had announced an earlier one.
                     self._transactions.known_from = min(
                         self._transactions.known_from or transactions_behind, transactions_behind
                     )
@@ -133,7 +135,8 @@ class FoldSnapshots:
             for one in useless:
                 if stats.first is None or one.position < stats.first:
                     self._transactions.recall_ended(one.transactions.ended)
-                elif stats.may_hold(one.position):  # else it is of another log
+                # A snapshot at a position that is not in this log belongs to another log.
+                elif stats.may_hold(one.position):
                     self._transactions.recall_at(one.fold.next_offset, one.transactions)
 
     def _go_on_from(self, stored: DecodedSnapshot, since: float, times_remade: int) -> None:
@@ -173,7 +176,7 @@ class FoldSnapshots:
             except PulsarError as error:
                 failure = error
                 continue
-            if found is None:  # it tells nothing
+            if found is None:  # The snapshot was deleted or can't be decoded, so it tells nothing
                 self._taken_over.add(key)
             else:
                 told.append((key, found[1]))
@@ -229,7 +232,9 @@ class FoldSnapshots:
             log.warning(
                 "partition %s: the snapshot of its transactions can't be read, the log is read: %s", self._name, error
             )
-            self.invalidate()  # what others have kept may tell of what retention has taken
+            # Snapshots that can't be read may tell of entries that retention has removed, so this fold must not store
+            # one over them.
+            self.invalidate()
             return None
         except PulsarError as error:
             raise Unavailable(f"the snapshot of its transactions can't be read: {error}") from error
@@ -267,7 +272,7 @@ class FoldSnapshots:
                 "partition %s: the snapshot of its fold does not agree with the log, and is thrown away", self._name
             )
             if self._keeping is not None:
-                self._keeping.cancel()  # it would be kept behind this
+                self._keeping.cancel()  # A store in flight could land after the deletion
             keys = [*self._values.pass_over_own(), self._found]
             self._values.pass_over(self._found, is_gone=False)
             self._keeping = asyncio.create_task(self._throw_away(self._values, keys))
@@ -321,7 +326,7 @@ class FoldSnapshots:
         fold, transactions = self._fold, self._transactions
         transactions.recall_up_to(fold.next_offset)
         if transactions.known_from is None and (transactions.open or transactions.ended):
-            transactions.known_from = self.none_up_to  # others have begun them
+            transactions.known_from = self.none_up_to  # Others have begun these transactions, behind that position
         is_certain = self._is_whole and not self._gaps.is_in_doubt and not transactions.to_recall
         if self._values is None or not is_certain or fold.last_position is None or transactions.known_from is None:
             return
@@ -333,7 +338,7 @@ class FoldSnapshots:
         """Unless another sidecar has kept what it knew further on: this one has read less, and may close later."""
         snapshot = known.snapshot
         if before is not None:
-            await asyncio.wait({before})  # else it might be stored behind this one
+            await asyncio.wait({before})  # Otherwise the earlier store could land after this one
             if snapshot.fold.next_offset <= self._stored_to and not self._must_be_stored_again():
                 return
         try:
@@ -344,9 +349,9 @@ class FoldSnapshots:
                 self._replace_found()
             best = await values.ends_last(from_the_start=is_from_the_start)
             is_best = best is None or not best[1].covers(extent) or (replaces and best[1].last == extent.last)
-            if (
-                is_best or self._has_hidden
-            ):  # else the sidecar that knew more of the log may not have known what is hidden
+            # A sidecar that has folded further may not know the hidden batches, so its snapshot does not replace this
+            # one.
+            if is_best or self._has_hidden:
                 data = await in_a_thread(lambda: packed.pack(snapshot.encode()))
                 await values.store(extent, data, tells_more=bool(snapshot.transactions.undone))
                 self._stored_since = asyncio.get_running_loop().time()

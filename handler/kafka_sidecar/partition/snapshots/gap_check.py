@@ -33,8 +33,8 @@ class GapCheck:
         self._log = log_
         self._transactions = transactions
         self._partition = partition
-        self._before: Position | None = None  # the last entry before the first gap that is asked about
-        self._gaps = 0  # how many there were
+        self._before: Position | None = None  # The last entry before the first gap that is being checked
+        self._gaps = 0  # The number of gaps found so far
         self._task = SupervisedTask("gap_check", name, self._ask, on_final=partition.end_for)
 
     @property
@@ -53,7 +53,7 @@ class GapCheck:
 
     async def _ask(self) -> None:
         gaps = -1
-        while gaps != self._gaps:  # an answer from before a gap says nothing of it
+        while gaps != self._gaps:  # A gap that was found during a check is not covered by its result
             gaps = self._gaps
             if await self._is_lost():
                 self._partition.end_for(

@@ -38,14 +38,14 @@ from kafka_sidecar.telemetry.limits import RateLimitedLog
 
 log = RateLimitedLog(logging.getLogger(__name__))
 
-# A release that packs them in another way needs another key.
+# A release that encodes producer states differently must use another key.
 _KIND: Final = b"producer-states"
 STORE_EVERY_SECONDS: Final = 60.0
-# So many entries are folded again in half a second.
+# A new snapshot is stored after this many entries. The next sidecar folds as many again in 0.5 s.
 ENTRIES_BEHIND: Final = 30_000
-# However much is written.
+# The shortest interval between two snapshots of a partition, in seconds, however much is written.
 LEAST_SECONDS: Final = 5.0
-BYTES_OF_A_PRODUCER: Final = 100  # more than most take
+BYTES_OF_A_PRODUCER: Final = 100  # More than most producers take in a snapshot
 
 
 class PartitionForSnapshots(Protocol):
@@ -74,23 +74,27 @@ class ProducerSnapshots:
         self._last_try_at = -math.inf
         self._is_whole = True
         self._values = None if states is None else SnapshotValues(_KIND, name, states)
-        self._found: bytes | None = None  # the key of the value that the replay goes on from
+        self._found: bytes | None = None  # The key of the snapshot from which the replay resumes
         self._is_waiting = False
-        self._has_looked_again = False  # since its first value was stored
+        # Whether other sidecars' snapshots were looked up since this sidecar stored its first one.
+        self._has_looked_again = False
         self._beginning: asyncio.Task[None] | None = None
-        self._may_keep = True  # as far as is known: it has the right
-        # When what others can go on from was stored, and when what was found was, in this process's time.
+        self._may_keep = True  # False once Pulsar has refused to store a snapshot of this partition
+        # When the snapshot from which other sidecars can resume was stored, and the same of the snapshot that was
+        # found, both in this process's time.
         self._of_use_since = self._found_since = -math.inf
-        self._times_remade = 0  # the topic, when it was stored or found
+        self._times_remade = 0  # `times_remade` of the topic when the snapshot was stored or found
         self._mark = None if states is None else AppendingMark(name, states, clock, fold.memory.expiry_ms)
-        self.has_begun = states is None  # others go on from what is kept, and find the mark: producers may write
-        self.keeping: asyncio.Task[None] | None = None  # what is on its way to Pulsar
+        # Batches of producers may be sent, since the next sidecar will find the mark and a snapshot to resume from.
+        self.has_begun = states is None
+        self.keeping: asyncio.Task[None] | None = None  # The latest store, which may still be in flight
 
     async def look_up(self) -> KnownProducers | None:
         """What is surest of all that anybody has stored. After a PulsarError nothing may be concluded."""
         if self._values is None:
             return None
-        times_remade = self._values.times_remade  # before: it may be made again while it is read
+        # This is read before the lookup, because the topic may be created again during it.
+        times_remade = self._values.times_remade
         try:
             found = await self._surest(self._values)
         except (NotPermitted, Refused) as error:
@@ -153,7 +157,7 @@ class ProducerSnapshots:
             why,
         )
         if self.keeping is not None:
-            self.keeping.cancel()  # it would be kept behind this
+            self.keeping.cancel()  # A store in flight could land after the deletion
         self.keeping = asyncio.create_task(self._throw_away(self._values, keys))
 
     def distrust(self) -> None:
@@ -183,7 +187,8 @@ class ProducerSnapshots:
             return
         if not self._is_of_use(now):
             self.has_begun = False
-            self._stored_to = None  # it is stored again before the next batch, or at the end
+            # The snapshot is stored again before the next batch, or when the partition is closed.
+            self._stored_to = None
             if self._is_gone:
                 self.begin(now)
         elif mark.is_overdue(now):
@@ -249,7 +254,7 @@ class ProducerSnapshots:
 
     async def _take_back(self, mark: AppendingMark, before: asyncio.Task[None] | None) -> None:
         if before is not None:
-            await asyncio.wait({before})  # the mark may be on its way
+            await asyncio.wait({before})  # The store of the mark may still be in flight
         try:
             await self._end_mark(mark)
         except PulsarError as error:
@@ -325,7 +330,7 @@ class ProducerSnapshots:
         self, values: SnapshotValues, before: asyncio.Task[None] | None, mark: AppendingMark | None
     ) -> None:
         if before is not None:
-            await asyncio.wait({before})  # else it might be stored behind this one
+            await asyncio.wait({before})  # Otherwise the earlier store could land after this one
         try:
             if (self._fold.last_position != self._stored_to or self._is_gone) and self._fold.producers.states:
                 await self._store(values)
@@ -339,7 +344,7 @@ class ProducerSnapshots:
     async def _delete_covered(self, values: SnapshotValues) -> None:
         try:
             await values.delete_covered()
-        except PulsarError as error:  # they cost who looks a moment
+        except PulsarError as error:  # A snapshot that is left over costs the next sidecar only a moment
             log.info("partition %s: an earlier snapshot of its producers is not deleted now: %s", self._name, error)
 
     async def _put_mark(self) -> None:
@@ -358,7 +363,7 @@ class ProducerSnapshots:
         if self._knows_enough() and self._stored_to is None and await self._is_known_better(values):
             self._partition.learn_again()
             return
-        if not self._knows_enough():  # the fold may have begun again while Pulsar was asked
+        if not self._knows_enough():  # The fold may have begun again during the lookup
             return
         known, now, times_remade = KnownProducers.of(self._fold), asyncio.get_running_loop().time(), values.times_remade
         await values.store(known.extent, await in_a_thread(lambda: packed.pack(known.encode())))

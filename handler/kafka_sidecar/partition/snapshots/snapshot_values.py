@@ -22,8 +22,8 @@ from kafka_sidecar.loop.byte_rate import ByteRate
 from kafka_sidecar.partition.fold.extent import Extent
 from kafka_sidecar.pulsar.entry import Position
 
-# Values. A store that fails may have landed. The next sidecar that looks deletes the values that this one has
-# forgotten.
+# The number of values that a sidecar remembers for one partition. A store that has failed may have landed, so its value
+# is remembered too. The next sidecar that looks deletes the values that this one has forgotten.
 MOST_REMEMBERED: Final = 64
 _TELLS_MORE: Final = b"+"
 
@@ -32,21 +32,23 @@ _TELLS_MORE: Final = b"+"
 class _Stored:
     key: bytes
     extent: Extent
-    times_remade: int  # when it was about to be stored: while that has not grown, it is there for certain
+    # `times_remade` of the topic before the store; while that is unchanged, the value is there for certain.
+    times_remade: int
 
 
 class SnapshotValues:
     def __init__(self, kind: bytes, name: str, states: SnapshotTopic) -> None:
-        # The part before the zero byte decides where a key is kept: those of one partition are together.
+        # The part of the key before the zero byte selects the partition of `__kept_states`, so all keys of one log are
+        # stored together.
         self._prefix = b"%b:%b\0" % (kind, name.encode())
         self._states = states
-        self._known: dict[bytes, Extent] = {}  # what was there when this sidecar looked, and what it has stored
+        self._known: dict[bytes, Extent] = {}  # Values that this sidecar has found or stored
         self._own: set[bytes] = set()
         self._stored: _Stored | None = None  # what this sidecar has stored last
         self._passed_over: set[bytes] = (
             set()
-        )  # of those that are there: if one were forgotten, it would be found again and again
-        self._gone: set[bytes] = set()  # of those: of no use to anybody
+        )  # Unusable values that are still stored; a forgotten one would be found again at each lookup
+        self._gone: set[bytes] = set()  # Those of them that no other sidecar can use either
 
     @property
     def rate(self) -> ByteRate:
@@ -99,7 +101,7 @@ class SnapshotValues:
             + (_TELLS_MORE if tells_more else b"")
             + self._states.new_id().encode()
         )
-        self._known[key] = extent  # from now on it may land
+        self._known[key] = extent  # From here on the value may be in Pulsar, even if the store fails
         self._own.add(key)
         while len(self._known) > MOST_REMEMBERED:
             self._forget(next(iter(self._known)))

@@ -21,7 +21,7 @@ limited = RateLimitedLog(logging.getLogger(__name__))
 
 T = TypeVar("T")
 
-AREA: Final = "append"  # of the errors that are counted
+AREA: Final = "append"  # The label of append failures in the metric of internal errors
 
 
 class AppendRequest(Protocol):
@@ -73,19 +73,20 @@ class Append:
         batch_index: int,
     ) -> None:
         self.data = data
-        self.encoded: EncodedEntry | None = None  # as it is stored, where that is not as it is
+        self.encoded: EncodedEntry | None = None  # The entry to store; None if the batch is stored unchanged
         self.offset_count = offset_count
         self.max_timestamp = max_timestamp
         self.producer_id = producer_id
         self.epoch = epoch
         self.first_sequence = first_sequence
         self.last_sequence = next_sequence(first_sequence, offset_count - 1)
-        self.transaction = NO_TRANSACTION  # the number of that it belongs to, or ends
+        # The number of the transaction that the batch belongs to, or that the marker ends.
+        self.transaction = NO_TRANSACTION
         self.is_marker = False
         self.is_validated = False
         self.deadline = deadline
         self.batch_index = batch_index
-        self.error = ErrorCode.NONE  # of its outcome
+        self.error = ErrorCode.NONE  # The error of the outcome; NONE before it is known
         self._request: AppendRequest | None = request
         self._others: list[tuple[AppendRequest, int]] = []  # requests with a retry of the batch
 
@@ -115,7 +116,8 @@ class Append:
 
     def validate(self, config: LogConfig, now_ms: int) -> None:
         """Make it what the configs of its topic ask for, or BatchRefused."""
-        if self.is_marker or self.is_validated:  # the second: it has waited since, and the configs may have changed
+        # A batch that has waited is not validated again, even if the configs have changed.
+        if self.is_marker or self.is_validated:
             return
         if config is AS_IT_COMES:
             check_ahead(self.max_timestamp, config, now_ms)
@@ -221,7 +223,7 @@ def expire(appends: list[Append], now: float) -> tuple[list[Append], set[int]]:
         producer_id = append.producer_id
         if append.deadline <= now or producer_id in late:
             late.add(producer_id)
-            late.discard(NO_PRODUCER_ID)  # without one, nothing is behind
+            late.discard(NO_PRODUCER_ID)  # Batches without a producer id have no sequence that could get a hole
             append.refuse(ErrorCode.REQUEST_TIMED_OUT)
         else:
             kept.append(append)
@@ -236,7 +238,7 @@ def pass_on(waited: Iterable[tuple[Append, T]], take: Callable[[Append, T], None
 
     Returns the producers to whom that has happened.
     """
-    refused: dict[int, ErrorCode] = {}  # by producer
+    refused: dict[int, ErrorCode] = {}  # Producer id → the error with which its later batches are refused
     for append, with_it in waited:
         error = refused.get(append.producer_id)
         if error is not None:
@@ -251,6 +253,6 @@ def pass_on(waited: Iterable[tuple[Append, T]], take: Callable[[Append, T], None
 def _tell(request: AppendRequest, batch_index: int, error: ErrorCode, base_offset: int) -> None:
     try:
         request.on_appended(batch_index, error, base_offset)
-    except Exception:  # the other appends, and the fold, have nothing to do with it
+    except Exception:  # A failing request must not affect the other appends or the fold
         metrics.INTERNAL_ERRORS.labels(AREA).inc()
         limited.exception("the request of an append could not be told its outcome")

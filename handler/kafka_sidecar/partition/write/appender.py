@@ -50,13 +50,14 @@ from kafka_sidecar.wire.error_code import ErrorCode
 log = logging.getLogger(__name__)
 limited = RateLimitedLog(log)
 
-# See `_fold_may_be_stale`. A partition in use hears of others' entries within milliseconds.
+# After 5 s without appends the log is read to its end before the next append (see `_fold_may_be_stale`). A partition in
+# use learns of other writers' entries within milliseconds.
 STALE_FOLD_SECONDS: Final = 5.0
-# The marker of the transaction came before the batch. Its producer sends it again, and the coordinator is asked which
-# is ongoing now.
+# The batch came after the marker of its transaction. The producer retries it, and the coordinator is queried for the
+# ongoing transaction.
 TRANSACTION_IS_OVER: Final = ErrorCode.NOT_ENOUGH_REPLICAS
 
-# What is known of producers takes as much as it may, and nobody knows this one. Every client tries that again.
+# The memory for producer states is full, and this producer is unknown. Every client retries after this error.
 NO_ROOM: Final = ErrorCode.NOT_ENOUGH_REPLICAS
 
 
@@ -223,7 +224,7 @@ class Appender:
     def _failed_at(self, append: Append) -> None:
         note_failure()
         if any(pending is append for pending in self._in_flight):
-            self.on_end(Unavailable("the sidecar failed at a SEND"))  # reading shows which of them landed
+            self.on_end(Unavailable("the sidecar failed at a SEND"))  # The log is read to see which SENDs have landed
         else:
             append.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
@@ -261,8 +262,8 @@ class Appender:
                 known.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
                 and self._in_flight.last_of(append.producer_id) is not None
             ):
-                # What is in flight may be out of order itself: the broker has refused a batch before it that this is a
-                # part of.
+                # The producer's batches in flight may be out of order themselves: the broker has refused an earlier
+                # batch, and this append may be a part of it that the client sends again.
                 self._held.hold_for_others(append)
                 return
             if not known.accepted:
@@ -313,7 +314,7 @@ class Appender:
     # --- from the sender
 
     def on_let_go(self) -> None:
-        # Reading brings them: by then an entry may have been taken apart, or numbered again
+        # The tail reader resolves these entries, because an entry may be split or numbered again by then.
         self._awaiting_fold.clear()
 
     def on_failed(self, reason: SidecarError) -> None:
@@ -346,17 +347,19 @@ class Appender:
         ):
             return
         if ledger >= 2**63 or entry >= 2**63:
-            # Deduplication knew it, or one behind it that has overtaken it. Reading to the end tells which, and all
-            # that is not in the log by then is sent again.
+            # The broker's deduplication knew this entry, or a later one that overtook it. Reading to the log end shows
+            # which, and entries that are missing there are sent again.
             self.on_end(Unavailable("deduplication does not say where an entry stands"))
             return
-        is_first_try = not sent.sent_again  # else an entry behind it may have overtaken it, and every fold hides it
+        # A later entry may have overtaken a resent one, and then every fold hides the resent one.
+        is_first_try = not sent.sent_again
         if (
             is_first_try
             and all([append.is_marker for append in sent.appends])
             and not self._is_next_to_fold(ledger, entry)
         ):
-            # Nobody waits for its verdict: it is in the log, and what others have written before it may be gigabytes.
+            # A marker that is stored needs no verdict. To get one, gigabytes of other writers might have to be read
+            # first.
             self._resolve(writer_sequence, [Verdict(ErrorCode.NONE, 0)] * len(sent.appends))
             self._partition.read_on_if_tailed()
             return
@@ -372,7 +375,7 @@ class Appender:
             return
         if code in (NOT_ALLOWED, TOPIC_TERMINATED):
             too_large = "size" in message.lower()
-            if too_large and len(sent.appends) > 1:  # a limit of the topic's own
+            if too_large and len(sent.appends) > 1:  # The topic has a size limit below that of the broker
                 self._sender.batches_per_entry = 1
                 self._in_flight.take_apart()
                 self.on_end(Unavailable("the topic takes no entry of this size, its batches are sent one by one"))
@@ -432,7 +435,8 @@ class Appender:
             position, writer_sequence = awaiting[0]
             if fold.last_position is not None and position <= fold.last_position:
                 awaiting.popleft()  # it was read before its receipt came
-                if writer_sequence in self._in_flight.entries:  # but for one that retention took before
+                # It is still in flight only if retention removed it before it was read.
+                if writer_sequence in self._in_flight.entries:
                     self._resolve_all(writer_sequence, ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 continue
             sent = self._in_flight.entries.get(writer_sequence)
@@ -446,7 +450,7 @@ class Appender:
                 self._folded.add(folded, content)
             except IndexAlarm as alarm:
                 self._partition.alarm(alarm)
-                return  # the partition has ended, and with it all that was pending
+                return  # The partition has ended and has refused all pending appends
             except Exception:
                 self._partition.fail_at(position)
                 return
@@ -465,8 +469,8 @@ class Appender:
                 sent.appends[0].tell_log_append_time(content.max_timestamp)
             self._resolve(content.writer_sequence, verdicts)
             return
-        # It was taken apart since, and landed as a whole after all. A part that has landed before has its verdict, and
-        # one that was numbered again is about to get one.
+        # The entry was split after its SEND, but landed as a whole. A part that landed before has its verdict, and a
+        # part that was numbered again will get one.
         for number, verdict in enumerate(verdicts):
             if verdict.base_offset >= 0 and content.writer_sequence + number in entries:
                 self._resolve(content.writer_sequence + number, (verdict,))
@@ -474,19 +478,21 @@ class Appender:
     def _resolve(self, writer_sequence: int, verdicts: Sequence[Verdict]) -> None:
         sent = self._in_flight.remove(writer_sequence)
         self._held.on_resolved()
-        refused: dict[int, ErrorCode] = {}  # by producer
+        refused: dict[int, ErrorCode] = {}  # Producer id → the error with which its later batches are refused
         for append, verdict in zip(sent.appends, verdicts, strict=True):
-            # A duplicate of something whose place nobody knows: no success without an offset.
+            # The batch is a duplicate of one whose offset is unknown. A success without an offset must not be sent, so
+            # the client has to retry.
             lost = verdict.error is ErrorCode.NONE and verdict.base_offset < 0
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER if lost else verdict.error
             if error is ErrorCode.INVALID_TXN_STATE and not append.is_marker:
                 error = TRANSACTION_IS_OVER
             if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._in_flight.is_missing_before(append):
-                # The broker has refused the one before it alone, which is sent again. Behind that it is in order, and
-                # so is what waits.
+                # The broker has refused only an earlier batch, which the sidecar sends again. Behind that batch, this
+                # one and those that wait are in order.
                 error = ErrorCode.NOT_LEADER_OR_FOLLOWER
             if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-                error = refused.get(append.producer_id, error)  # it stands in one entry with that
+                # An earlier batch of this producer in the same entry was refused with that error.
+                error = refused.get(append.producer_id, error)
             append.resolve(error, verdict.base_offset)
             if error in SENT_AGAIN:
                 refused[append.producer_id] = error

@@ -7,18 +7,20 @@ from typing import Final, NamedTuple, Protocol
 from kafka_sidecar.pulsar.pulsar_api_pb2 import MessageMetadata
 from kafka_sidecar.wire.records import BatchHeader
 
-# By which KoP marks entries whose payload is Kafka record batches; kept, so that both read each other's.
+# Kafka-on-Pulsar sets this property on entries whose payload is Kafka record batches. Sidecars use the same name, so
+# that both can read each other's entries.
 FORMAT_PROPERTY: Final = b"entry.format"
 
 
 class EncodedEntry(NamedTuple):
     """An entry as it is to be stored."""
 
-    fields: bytes  # of its MessageMetadata, encoded: those that say how to read it
+    fields: bytes  # Encoded MessageMetadata fields that tell a reader how to decode the payload
     payload: bytes | bytearray
-    max_timestamp: int  # of its records, whatever the header of their batch says
-    batch: bytes | bytearray  # as readers of the entry get it, or with the same records in another compression
-    log_append_time: bool  # its time is the broker's, which is known when it is read
+    # The greatest timestamp of the records. Format pulsar computes it, because a producer's batch header may be wrong.
+    max_timestamp: int
+    batch: bytes | bytearray  # The record batch that readers decode from this entry; only its compression may differ
+    log_append_time: bool  # True for LogAppendTime: readers take the timestamp from the broker entry metadata
 
 
 class StoredFormat(Protocol):

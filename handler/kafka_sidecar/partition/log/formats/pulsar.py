@@ -50,7 +50,7 @@ BATCH_PROPERTY: Final = b"kafka.batch"
 HEADERS_PROPERTY: Final = b"kafka.headers"
 SCHEMA_VERSION_HEADER: Final = "pulsar.schema.version"
 REPLICATED_FROM_HEADER: Final = "pulsar.replicated.from"
-# What Kafka's builder of records can still count from another.
+# aiokafka's DefaultRecordBatchBuilder can still encode the difference of two timestamps up to this value, in ms.
 _MAX_TIMESTAMP: Final = 2**60
 # Kafka's codec → Pulsar's.
 _COMPRESSION: Final = {0: 0, 1: 2, 2: 4, 3: 1, 4: 3}
@@ -65,12 +65,12 @@ class _Facts(NamedTuple):
     epoch: int
     sequence: int
     max_timestamp: int
-    attributes: int = 0  # LOG_APPEND_TIME and TRANSACTIONAL, where it has any
+    attributes: int = 0  # Bits LOG_APPEND_TIME and TRANSACTIONAL of the batch attributes
 
 
 _NO_FACTS: Final = _Facts(-1, -1, -1, -1)
-# Of each fact, the least and the greatest that a batch can have. −1 says that it has none, but sidecars of 0.2 took
-# lesser ids as well.
+# The least and the greatest valid value of each fact. −1 means that the batch has no such value. Sidecars of release
+# 0.2 also accepted producer ids below −1.
 _RANGES: Final = ((-(2**63), 2**63 - 1), (-1, 2**15 - 1), (-1, 2**31 - 1), (-1, _MAX_TIMESTAMP), (0, 2**15 - 1))
 
 Headers = list[tuple[str, bytes | None]]
@@ -103,7 +103,8 @@ class PulsarFormat:
     def headers(self, metadata: MessageMetadata, payload: memoryview) -> list[BatchHeader]:
         facts = _facts(metadata)
         count = _message_count(metadata)
-        if facts is None:  # the greatest time of native messages stands in each of them
+        # Each native message has its own timestamp, so the greatest is known only after decompression.
+        if facts is None:
             facts = _NO_FACTS._replace(max_timestamp=_greatest_time(metadata, payload))
         producer_id, epoch, sequence, max_timestamp, attributes = facts
         return [
@@ -130,7 +131,9 @@ class PulsarFormat:
         for number, message, value in split_batch(data, count):
             timestamp = _signed(message.event_time or unstamped)
             if last < 0 and timestamp < 0:
-                later = -timestamp  # the builder takes −1, which is no time, for none given yet
+                # The builder takes a first timestamp of −1 for a missing one, so negative timestamps are shifted here
+                # and shifted back after the build.
+                later = -timestamp
             headers = headers_of(message) if message.properties else []
             if origin:
                 headers = headers + origin
@@ -141,10 +144,11 @@ class PulsarFormat:
             built = with_earlier_timestamps(built, later)
         if (
             facts is not None and read_header(built).max_timestamp != max_timestamp
-        ):  # compaction took the one with the greatest time
+        ):  # Compaction has removed the record with the greatest timestamp
             built = with_max_timestamp(built, max_timestamp)
         if attributes & LOG_APPEND_TIME:
-            built = with_log_append_time(built, max_timestamp)  # until a reader knows better
+            # Provisional: a reader replaces it with the broker timestamp of the entry.
+            built = with_log_append_time(built, max_timestamp)
         return built if last == count - 1 else with_last_offset(built, count - 1)
 
 
@@ -220,7 +224,8 @@ def _facts(metadata: MessageMetadata) -> _Facts | None:
     for pair in metadata.properties:
         if pair.key == BATCH_PROPERTY:
             facts = _Facts(*map(int, pair.value.split()))
-            if facts.producer_id == NO_PRODUCER_ID:  # then its epoch and sequence say nothing, and clients write any
+            # Without a producer id, epoch and sequence mean nothing, and clients send any value there.
+            if facts.producer_id == NO_PRODUCER_ID:
                 facts = _NO_FACTS._replace(max_timestamp=facts.max_timestamp, attributes=facts.attributes)
             if not all(least <= number <= most for number, (least, most) in zip(facts, _RANGES, strict=True)):
                 raise ValueError(f"{pair.value!r} is of no batch")
@@ -264,7 +269,8 @@ def _messages(data: bytes | bytearray, count: int) -> tuple[bytes, int]:
         head = message.SerializeToString()
         parts += (_U32.pack(len(head)), head, value or b"")
         size += 4 + len(head) + message.payload_size
-        if size > 2 * MAX_BYTES:  # what is no text stands in base64 as well
+        # Twice the limit, because base64 enlarges binary keys and headers, and text headers may be stored in both forms
+        if size > 2 * MAX_BYTES:
             raise RecordsTooLarge(f"the batch unfolds to more than {MAX_BYTES} bytes")
     if number + 1 != count:
         raise BatchInvalid(f"the batch says {count} records and has {number + 1}")
@@ -282,7 +288,7 @@ def _set_key(message: SingleMessageMetadata, key: bytes) -> None:
 def _set_properties(message: SingleMessageMetadata, headers: Headers) -> None:
     texts = {
         name: value for name, value in headers if value is not None and _is_text(value)
-    }  # of one name the last, as natives have it
+    }  # If two headers have the same name, the last one counts, as in Pulsar's clients
     texts.pop(HEADERS_PROPERTY.decode(), None)
     for name, value in texts.items():
         message.properties.add(key=name.encode(), value=value)
